@@ -20,12 +20,8 @@ LABSE_VOCAB_SIZE = 501_153
 # Pieces must occur twice. The learner's default of 10 leaves small corpora with only characters.
 _LOWER_THRESHOLD = 2
 
-# The learner uses only this many of the most frequent words, so no more are read into memory.
-_MAX_WORDS = 5_000_000
-
-# Every character is in the vocabulary twice: at the start of a word and inside one. So an alphabet
-# of an eighth of the vocabulary's size takes up a quarter of it. 20,000 is more than Chinese,
-# Japanese and Korean web text and all alphabets use together.
+# Every character is in the vocabulary twice: at the start of a word and inside one. 20,000 is more
+# than Chinese, Japanese and Korean web text and all alphabets use together.
 _MAX_ALPHABET = 20_000
 _ALPHABET_SHARE = 1 / 8
 
@@ -45,27 +41,15 @@ def run(
     max_word_length: int = 50,
     max_unique_chars: int | None = None,
     counts: str | None = None,
-    count_shards: int | None = None,
     overwrite: bool = False,
     beam_options: Sequence[str] = (),
 ) -> list[str]:
     """Writes a vocabulary learned from the corpus files in `inputs` to `out`; returns its tokens.
 
-    Args:
-      inputs: files, folders or globs; monolingual text, bitext or both.
-      out: the file to write, one token per line.
-      vocab_size: the maximum number of tokens.
-      smoothing_exponent: 0 (all languages weigh the same) to 1 (in proportion to their text).
-      min_word_count: words with a lower smoothed count are ignored.
-      max_word_length: in characters; longer words are ignored.
-      max_unique_chars: the maximum number of distinct characters; words with any other, rarer
-        character are ignored. None: `default_max_unique_chars`.
-      counts: a folder to keep the word counts in; counts that are already there are reused. See
-        `word_counts.count`.
-      count_shards: number of files that the words are counted into; None: depends on the size of
-        the input. A worker holds the words of one shard in memory.
-      overwrite: replace an existing `out`.
-      beam_options: options for Beam, as strings; if empty, the direct runner is used.
+    The arguments are the options of `labse vocab build`: `inputs` are files, folders or globs of
+    monolingual text, bitext or both; None for `max_unique_chars` is `default_max_unique_chars`;
+    `counts` is a folder to keep the word counts in, see `word_counts.count`; `beam_options` are
+    strings, and without them the direct runner is used.
 
     Raises:
       InputError: for inputs that are missing or damaged, an `out` that exists, or a number out of
@@ -75,17 +59,14 @@ def run(
         max_unique_chars = default_max_unique_chars(vocab_size)
     least = len(RESERVED_TOKENS) + 2 * max_unique_chars
     if max_unique_chars < 1 or least > vocab_size:
-        raise InputError(
-            f"--vocab-size {vocab_size} is too small for {len(RESERVED_TOKENS)} reserved tokens "
-            f"and twice {max_unique_chars} characters",
-            remedy="raise it or lower --max-unique-chars",
-        )
+        problem = f"--vocab-size {vocab_size} is too small for {len(RESERVED_TOKENS)} reserved "
+        problem += f"tokens and twice {max_unique_chars} characters"
+        raise InputError(problem, remedy="raise it or lower --max-unique-chars")
     if not 0 <= smoothing_exponent <= 1:
         problem = f"--smoothing-exponent is {smoothing_exponent}"
         raise InputError(problem, remedy="give a number from 0 to 1")
-    for name, number in (("max-word-length", max_word_length), ("count-shards", count_shards)):
-        if number is not None and number < 1:
-            raise InputError(f"--{name} is {number}", remedy="give 1 or more")
+    if max_word_length < 1:
+        raise InputError(f"--max-word-length is {max_word_length}", remedy="give 1 or more")
     configure(beam_options)
     check_apart(out, inputs, overwrite=overwrite)
     out = check_free_path(out, overwrite=overwrite)
@@ -93,15 +74,12 @@ def run(
         inputs,
         word_counts.Settings(smoothing_exponent, min_word_count, max_word_length),
         folder=counts,
-        shards=count_shards,
-        max_words=_MAX_WORDS,
         beam_options=beam_options,
     )
     _log_counts(counted, max_word_length)
     if not counted.words:
-        raise InputError(
-            "no words are left to learn from", remedy="lower --min-word-count or add text"
-        )
+        remedy = "lower --min-word-count or add text"
+        raise InputError("no words are left to learn from", remedy=remedy)
     tokens = learner.learn(
         counted.words,
         vocab_size,
@@ -110,7 +88,6 @@ def run(
         lower_thresh=_LOWER_THRESHOLD,
         max_token_length=max_word_length,
         max_unique_chars=max_unique_chars,
-        max_input_tokens=_MAX_WORDS,
         progress=lambda line: _log.info("learning: %s", line),
     )
     # The search may end above the size if no threshold meets it. The rarest tokens come last.

@@ -24,16 +24,14 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 import labse_tf
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadTolerantly
-from beam_pipelines.records.records import NumberedBatch
-from beam_pipelines.reporting.report import (
+from beam_pipelines.records import NumberedBatch
+from beam_pipelines.reporting import (
     BAD_RECORD,
     KEPT,
     OTHER_LANGUAGE,
     READ,
     WriteReport,
     check_bad_records,
-    count_bad,
-    list_faults,
 )
 from beam_pipelines.runtime.engine import Engine, has_worker_processes, run_pipeline
 from beam_pipelines.runtime.errors import input_errors_marked
@@ -43,7 +41,7 @@ from beam_pipelines.runtime.storage import (
     STORAGE,
     TEMPORARY,
     absolute,
-    check_free_folder,
+    check_free_path,
     create_file,
     job_folder,
     join,
@@ -67,7 +65,7 @@ DTYPES = ("float16", "float32")
 # length, and shards.
 CUT, SHARDS = "cut", "shards"
 
-# Set only in the process that shows it, not in worker processes.
+# Shows the number of embedded sentences; None in worker processes.
 _progress: Progress | None = None
 
 
@@ -86,12 +84,10 @@ def run(
 
     Args:
       inputs: files, folders or globs of monolingual text.
-      out: the folder to write.
       model: as for `labse_tf.load`, or a model dir in a store.
-      dtype: of the vectors, "float16" or "float32".
+      dtype: of the vectors, one of DTYPES.
       sentences_per_shard: in all shards of a language but the last.
       max_bad_records: the maximum number of unreadable records, in all files together.
-      overwrite: replace an existing `out`.
       beam_options: options for Beam, as strings; if empty, the direct runner is used in this
         process, where TensorFlow uses all cores.
 
@@ -99,50 +95,44 @@ def run(
       InputError: for inputs or a model that are missing or damaged, more bad records than allowed,
         an `out` that exists, or an option out of range. Then nothing is written.
     """
+    global _progress
     if dtype not in DTYPES:
         raise InputError(f"--dtype is {dtype}", remedy=f"give one of {', '.join(DTYPES)}")
-    for name, number, least in (
-        ("--shard-sentences", sentences_per_shard, 1),
-        ("--max-bad-records", max_bad_records, 0),
-    ):
-        if number < least:
-            raise InputError(f"{name} is {number}", remedy=f"give {least} or more")
+    if sentences_per_shard < 1:
+        raise InputError(f"--shard-sentences is {sentences_per_shard}", remedy="give 1 or more")
+    if max_bad_records < 0:
+        raise InputError(f"--max-bad-records is {max_bad_records}", remedy="give 0 or more")
     engine = Engine(beam_options)
     engine.check_paths([*inputs, out, model])
     check_apart(out, [*inputs, model], overwrite=overwrite)
-    out = check_free_folder(out, overwrite=overwrite)
+    out = check_free_path(out, overwrite=overwrite, is_folder=True)
     model = absolute(STORAGE.resolve(model))
     files = find_files(inputs, kind=MONOLINGUAL)
-    facts = {
-        "model": {"path": model, "sha256": ModelDir.open(local_copy(model)).sha256()},
-        "dtype": dtype,
-        "sentences_per_shard": sentences_per_shard,
-    }
+    sha256 = ModelDir.open(local_copy(model)).sha256()
     share_model = has_worker_processes(beam_options)
     _log.info("embedding %d files", len(files))
     with job_folder(out, REPORT, overwrite=overwrite) as folder:
         shuffle = engine.shuffle_folder(join(folder, TEMPORARY))
-        job = EmbedCorpus(
-            folder,
-            [file.moved(absolute) for file in files],
-            max_bad_records,
-            _Embedder(model, dtype, share_model),
-            WriteVectors(folder, dtype, sentences_per_shard, shuffle),
-        )
-        with contextlib.nullcontext() if share_model else _progress_shown():
+        moved = [file.moved(absolute) for file in files]
+        embedder = _Embedder(model, dtype, share_model)
+        write = WriteVectors(folder, dtype, sentences_per_shard, shuffle)
+        job = EmbedCorpus(folder, moved, max_bad_records, embedder, write)
+        shown = contextlib.nullcontext() if share_model else Progress("embed", unit="sentence")
+        with shown as _progress:
             # No paths: by their size a process per core would be chosen, but TensorFlow already
             # uses all cores.
             run_pipeline(job, [], engine)
         counted = read_json(join(folder, TEMPORARY, REPORT))
         first = next(iter(STORAGE.glob(join(glob.escape(folder), "*", "*.npy"))), None)
         report = {name: counted[name] for name in ("total", "languages", "bad_records")}
-        report |= {"dimension": None if first is None else _dimension(first), **facts}
+        report |= {"dimension": None if first is None else _dimension(first)}
+        report |= {"model": {"path": model, "sha256": sha256}, "dtype": dtype}
+        report |= {"sentences_per_shard": sentences_per_shard}
         check_bad_records(report, max_bad_records)
         write_json(join(folder, REPORT), report)
-    numbers = [report["total"][name] for name in (KEPT, READ, CUT, SHARDS)]
-    numbers.insert(2, len(report["languages"]))
+    total, languages = report["total"], len(report["languages"])
     told = "%s: embedded %d of %d sentences in %d languages, %d of them cut; %d shards"
-    _log.info(told, out, *numbers)
+    _log.info(told, out, total[KEPT], total[READ], languages, total[CUT], total[SHARDS])
     return report
 
 
@@ -151,17 +141,6 @@ def _dimension(path: str) -> int:
         np.lib.format.read_magic(stream)
         shape, _, _ = np.lib.format.read_array_header_1_0(stream)
     return shape[1]
-
-
-@contextlib.contextmanager
-def _progress_shown() -> Iterator[None]:
-    """Shows the number of embedded sentences on stderr while a pipeline runs in this process."""
-    global _progress
-    with Progress("embed", unit="sentence") as _progress:
-        try:
-            yield
-        finally:
-            _progress = None
 
 
 @beam.ptransform_fn
@@ -174,14 +153,6 @@ def EmbedCorpus(
     write: beam.PTransform,
 ):
     """Text files -> what `write` makes of their vectors, and a report in `FOLDER/temporary`."""
-    languages = [file.language for file in files if file.language is not None]
-    report = WriteReport(
-        join(folder, TEMPORARY, REPORT),
-        languages,
-        filters=(),
-        reasons=(BAD_RECORD, OTHER_LANGUAGE),
-        facts=(CUT, SHARDS),
-    )
     batches, bad = begin | "Read" >> ReadTolerantly(files, max_bad_records, numbered=True)
     embedded = (
         batches
@@ -190,12 +161,16 @@ def EmbedCorpus(
     )
     counts = (
         batches | "Count read" >> beam.FlatMap(_count_read),
-        bad | "Count bad" >> beam.FlatMap(count_bad),
         embedded | "Count embedded" >> beam.FlatMap(_count_embedded),
         embedded | "Write" >> write,
     ) | "Counts" >> beam.Flatten()
-    faults = bad | "Faults" >> beam.Map(list_faults)
-    return (counts, faults) | "Report" >> report
+    return (counts, bad) | "Report" >> WriteReport(
+        join(folder, TEMPORARY, REPORT),
+        [file.language for file in files if file.language is not None],
+        filters=(),
+        reasons=(BAD_RECORD, OTHER_LANGUAGE),
+        facts=(CUT, SHARDS),
+    )
 
 
 class EmbeddedBatch(NamedTuple):
@@ -210,9 +185,8 @@ class EmbeddedBatch(NamedTuple):
 
 
 def _count_read(batch: NumberedBatch) -> Iterator:
-    yield (batch.language, READ), len(batch.records)
-    if not is_code(batch.language):
-        yield (batch.language, OTHER_LANGUAGE), len(batch.records)
+    for name in (READ,) if is_code(batch.language) else (READ, OTHER_LANGUAGE):
+        yield (batch.language, name), len(batch.records)
 
 
 def _count_embedded(batch: EmbeddedBatch) -> Iterator:
@@ -223,18 +197,13 @@ def _count_embedded(batch: EmbeddedBatch) -> Iterator:
 class _Embedder(ModelHandler):
     """Embeds a `NumberedBatch` of sentences: one example of RunInference, which batches no more.
 
-    Args:
-      model: as for `labse_tf.load`, on all workers, or a model dir in a store.
-      dtype: of the vectors.
-      share_model: one process per machine loads the model and embeds for the others, which read
-        and write; otherwise each process loads its own.
+    If `share_model`, one process per machine loads the model and embeds for the others, which read
+    and write; otherwise each process loads its own.
     """
 
     def __init__(self, model: str, dtype: str, share_model: bool) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)
-        self._path = model
-        self._dtype = dtype
-        self._share_model = share_model
+        self._path, self._dtype, self._share_model = model, dtype, share_model
 
     def share_model_across_processes(self) -> bool:
         return self._share_model
@@ -279,13 +248,6 @@ _Batch = tuple[str, int, int, int]  # language, file, number of the first senten
 _Piece = tuple[int, int, Parcel]  # number of the first sentence in its language, sentences
 
 
-class _Plan(NamedTuple):
-    """Where the sentences of a language go."""
-
-    starts: dict[int, int]  # File number -> number of its first sentence within the language.
-    total: int  # Number of sentences in the language.
-
-
 @beam.ptransform_fn
 def WriteVectors(
     embedded, folder: str, dtype: str, sentences_per_shard: int, temporary: str | None
@@ -296,13 +258,13 @@ def WriteVectors(
     `shuffle`.
     """
     packed = embedded | "Encode" >> beam.Map(_encode) | "Pack" >> PackValues(temporary)
-    sizes = packed | "Sizes" >> beam.MapTuple(lambda batch, _: (batch[:2], batch[3]))
     plans = beam.pvalue.AsDict(
-        sizes
+        packed
+        | "Sizes" >> beam.MapTuple(lambda batch, _: (batch[:2], batch[3]))
         | "Sum" >> beam.CombinePerKey(sum)
         | "By language" >> beam.MapTuple(lambda key, count: (key[0], (key[1], count)))
         | "Gather files" >> beam.GroupByKey()
-        | "Plan" >> beam.MapTuple(lambda language, files: (language, _plan(files)))
+        | "Plan" >> beam.MapTuple(_plan)
     )
     return (
         packed
@@ -312,12 +274,13 @@ def WriteVectors(
     )
 
 
-def _plan(files: Iterable[tuple[int, int]]) -> _Plan:
+def _plan(language: str, files: Iterable[tuple[int, int]]) -> tuple[str, tuple[dict, int]]:
+    """Returns the language; file number -> number of its first sentence; their total number."""
     starts, total = {}, 0
     for file, count in sorted(files):
         starts[file] = total
         total += count
-    return _Plan(starts, total)
+    return language, (starts, total)
 
 
 def _encode(batch: EmbeddedBatch) -> tuple[_Batch, list[bytes]]:
@@ -326,10 +289,10 @@ def _encode(batch: EmbeddedBatch) -> tuple[_Batch, list[bytes]]:
 
 
 def _assign(
-    packed: tuple[_Batch, Parcel], size: int, plans: Mapping[str, _Plan]
+    packed: tuple[_Batch, Parcel], size: int, plans: Mapping[str, tuple[dict[int, int], int]]
 ) -> Iterator[tuple[tuple[str, int], _Piece]]:
     (language, file, first, count), parcel = packed
-    start = plans[language].starts[file] + first
+    start = plans[language][0][file] + first
     for shard in range(start // size, (start + count - 1) // size + 1):
         yield (language, shard), (start, count, parcel)
 
@@ -339,10 +302,10 @@ def _write_shard(
     folder: str,
     dtype: str,
     size: int,
-    plans: Mapping[str, _Plan],
+    plans: Mapping[str, tuple[dict[int, int], int]],
 ) -> tuple[tuple[str, str], int]:
     (language, number), pieces = shard
-    total = plans[language].total
+    _, total = plans[language]
     begin, end = number * size, min(total, (number + 1) * size)
     path = join(folder, language, f"part-{number:05}-of-{-(-total // size):05}")
     next_row = begin

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filtering.choose_filters import build_filters, take_options
-from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT
@@ -25,8 +25,6 @@ def run(
     """Writes `out/bitext/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
     Args:
-      inputs: files, folders or globs.
-      out: the folder to write.
       max_per_language: the maximum number of pairs to keep per language; the default is LaBSE's
         (section 3.1).
       keep: which pairs to keep: RANDOM ones, or the BEST by contrastive data selection.
@@ -46,9 +44,7 @@ def run(
         if best_by is None:
             raise InputError("--keep best needs scores", remedy="add --min-cds-score and --cds")
         if options.get("unique_side"):
-            raise InputError(
-                "--keep best and --unique-side exclude each other",
-                remedy="filter by side first, then filter the result by score",
-            )
+            problem = "--keep best and --unique-side exclude each other"
+            raise InputError(problem, remedy="filter by side first, then the result by score")
     job_options = JobOptions(max_per_language=max_per_language, best_by=best_by, **options)
     return filter_job.run(inputs, out, kind=BITEXT, filters=built, options=job_options)

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beam_pipelines.filtering import filter_job
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filtering.choose_filters import build_filters, take_options
-from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.prepare_text import TextSettings
+from beam_pipelines.filtering.scores import find_scores, have_score
 from beam_pipelines.filters import LENGTHS, RECORDS, STAGES
 from beam_pipelines.filters.character_limits import TooLong, TooShort
-from beam_pipelines.reading.find import find_files, find_scores, have_score
+from beam_pipelines.reading.find import find_files
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import ALL_FORMATS, PAGE_FORMATS
 from labse_tf.files.record_kinds import MONOLINGUAL, NEIGHBOURS
 
-# The reasons for dropping lines before they are split, and sentences after that.
-SHORT_LINE, LONG_LINE, SHORT_SENTENCE = "short_line", "long_line", "short_sentence"
-_REASONS_OF_LINES = {TooShort.name: SHORT_LINE, TooLong.name: LONG_LINE}
+# The reasons for dropping lines before they are split.
+_REASONS_OF_LINES = {TooShort.name: "short_line", TooLong.name: "long_line"}
 
 
 def run(
     inputs: Sequence[str],
     out: str,
     *,
-    min_sentence_characters: int | None = None,
     min_language_confidence: float = 0.5,
     split_sentences: bool | None = None,
     c4: bool | None = None,
@@ -35,10 +34,6 @@ def run(
     """Writes `out/monolingual/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
     Args:
-      inputs: files, folders or globs.
-      out: the folder to write.
-      min_sentence_characters: if pages or lines are split into sentences, shorter sentences are
-        dropped. None: 0.
       min_language_confidence: 0 to 1; lines of web pages identified with less are dropped.
       split_sentences: make each sentence a record. None: split pages, but not lines.
       c4: apply the heuristics of C4, see `prepare_text`. None: to pages, but not to lines.
@@ -46,51 +41,38 @@ def run(
         CMLM is trained on. Lines are sentences in the order of their documents, and an empty line
         is a break, as is everything that is dropped.
       options: those of the filters for MONOLINGUAL, such as `min_characters` or `identify` (see
-        their files), and those of `JobOptions`. The user's filters see sentences, or lines if
-        these are not split.
+        their files), and those of `JobOptions`.
 
     Raises:
       InputError: see `filter_job.run`; also for a share out of range, a damaged model, a filter
-        that cannot be built, or a limit for lines or sentences if the input has none.
+        that cannot be built, or a limit for lines if the input are scores of sentences.
     """
     if not 0 <= min_language_confidence <= 1:
         problem = f"--min-language-confidence is {min_language_confidence}"
         raise InputError(problem, remedy="give a number from 0 to 1")
     if neighbours and (split_sentences is not None or c4):
-        raise InputError(
-            "--neighbours takes each line of text as a sentence, and splits pages",
-            remedy="leave out --split-sentences and --c4",
-        )
+        problem = "--neighbours takes each line of text as a sentence, and splits pages"
+        raise InputError(problem, remedy="leave out --split-sentences and --c4")
     configure(options.get("beam_options", ()))
     kind = NEIGHBOURS if neighbours else MONOLINGUAL
     values = take_options(MONOLINGUAL, options)
     filters = {stage: build_filters(MONOLINGUAL, values, stage=stage) for stage in STAGES}
     text = TextSettings(filters, min_language_confidence, split_sentences, c4, neighbours)
-    from_scores = options.get("from_scores", False)
+    from_scores, lengths = options.get("from_scores", False), filters[LENGTHS]
     if from_scores:
-        are_sentences = have_score(find_scores(inputs), SHORT_SENTENCE)
+        are_sentences = not have_score(find_scores(inputs), TooShort.name)
     else:
         formats = (*ALL_FORMATS, *PAGE_FORMATS)
         are_sentences = text.are_needed(find_files(inputs, kind=kind, formats=formats))
     if are_sentences:
-        lengths = [TooShort(min_sentence_characters or 0)]
-        lengths[0].name = SHORT_SENTENCE
-        for filter_ in filters[LENGTHS]:
+        limits = [values.get(name) for name in ("min_characters", "max_characters")]
+        if from_scores and limits != [None, None]:
+            problem = "--min-characters and --max-characters limit lines, but these scores are of "
+            problem += "sentences that lines were split into"
+            raise InputError(problem, remedy="filter the corpus again")
+        for filter_ in lengths:
             filter_.name = _REASONS_OF_LINES.get(filter_.name, filter_.name)
-        limits = (values.get("min_characters"), values.get("max_characters"))
-        if from_scores and limits != (None, None):
-            raise InputError(
-                "--min-characters and --max-characters limit lines, but these scores are of "
-                "sentences that lines were split into",
-                remedy="use --min-sentence-characters, or filter the corpus again",
-            )
-    else:
-        lengths = filters[LENGTHS]
-        if min_sentence_characters is not None:
-            raise InputError(
-                "--min-sentence-characters limits sentences, but these records are lines",
-                remedy="use --min-characters, or filter the corpus with --split-sentences",
-            )
+        lengths = []
     return filter_job.run(
         inputs,
         out,

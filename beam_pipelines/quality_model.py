@@ -37,20 +37,16 @@ def hash_ngrams(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     # A lone surrogate is not a character, but may occur in broken web pages.
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     owners = np.repeat(np.arange(len(texts)), [len(text) + 2 for text in texts])
-    hashes, places = [], []
+    hashes, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     rolling = np.zeros(len(codes), np.uint64)
-    for n in range(1, MAX_N + 1):
+    for n in range(1, min(MAX_N, len(codes)) + 1):
         # The hash of n characters is computed from that of the first n - 1 and the n-th.
         length = len(codes) - n + 1
-        if length < 1:
-            break
         rolling = (rolling[:length] + codes[n - 1 :] + np.uint64(n)) * _MULTIPLIER
         rolling ^= rolling >> np.uint64(29)
         inside = owners[:length] == owners[n - 1 :]
         hashes.append((rolling[inside] >> np.uint64(64 - BITS)).astype(np.int64))
         places.append(owners[:length][inside])
-    if not hashes:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     return np.concatenate(hashes), np.concatenate(places)
 
 
@@ -93,13 +89,9 @@ def load(folder: str | os.PathLike[str]) -> QualityModel:
         with np.load(folder / WEIGHTS_FILE, allow_pickle=False) as arrays:
             model = QualityModel(arrays["weights"], float(arrays["bias"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"is not a quality model ({error})",
-            path=folder,
-            remedy="name a folder that `labse corpus train-quality` wrote",
-        ) from error
+        remedy = "name a folder that `labse corpus train-quality` wrote"
+        raise InputError(f"is not a quality model ({error})", path=folder, remedy=remedy) from error
     if facts.get("features") != FEATURES or model.weights.shape != (1 << BITS,):
-        raise InputError(
-            "is a quality model of another version", path=folder, remedy="train it again"
-        )
+        problem = "is a quality model of another version"
+        raise InputError(problem, path=folder, remedy="train it again")
     return model

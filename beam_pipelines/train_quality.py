@@ -21,7 +21,7 @@ from sklearn.model_selection import GroupKFold
 from beam_pipelines import quality_model
 from beam_pipelines.quality_model import BITS, QualityModel, hash_ngrams
 from beam_pipelines.reading.web import main_and_other_lines, read_pages
-from beam_pipelines.records.records import UNDETERMINED
+from beam_pipelines.records import UNDETERMINED
 from beam_pipelines.sentences import split_sentences
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import MONOLINGUAL, WARC, CorpusFile, find_corpus_files
@@ -54,11 +54,8 @@ def run(
 ) -> dict:
     """Writes a model into the folder `out`; returns its facts, see `measure`.
 
-    Args:
-      inputs: WARC files with HTML pages, folders or globs of them.
-      out: the folder to write; see `quality_model`.
-      max_texts: the maximum number of distinct sentences to train on.
-      overwrite: replace an existing `out`.
+    `inputs` are WARC files with HTML pages, folders or globs of them; `max_texts` is the maximum
+    number of distinct sentences to train on.
 
     Raises:
       InputError: for inputs that are missing or damaged, an `out` that exists, or too few pages
@@ -85,10 +82,9 @@ def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
     examples = sample.examples()
     pages = {is_main: {e.page for e in examples if e.is_main == is_main} for is_main in (0, 1)}
     if min(map(len, pages.values())) < _FOLDS:
-        raise InputError(
-            f"main content on {len(pages[1])} pages and other text on {len(pages[0])}",
-            remedy=f"give WARC files with at least {_FOLDS} pages of each",
-        )
+        problem = f"main content on {len(pages[1])} pages and other text on {len(pages[0])}"
+        remedy = f"give WARC files with at least {_FOLDS} pages of each"
+        raise InputError(problem, remedy=remedy)
     return examples
 
 
@@ -121,15 +117,17 @@ class Sample:
         self._texts: dict[str, tuple[Example, list[int]]] = {}
 
     def add(self, example: Example) -> None:
-        if _hash(example.text) >= self._limit:
+        if not self._has(example.text):
             return
         _, counts = self._texts.setdefault(example.text, (example, [0, 0]))
         counts[example.is_main] += 1
         while len(self._texts) > self._max_texts:
             self._limit //= 2
-            self._texts = {
-                text: found for text, found in self._texts.items() if _hash(text) < self._limit
-            }
+            self._texts = {one: found for one, found in self._texts.items() if self._has(one)}
+
+    def _has(self, text: str) -> bool:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < self._limit
 
     def examples(self) -> Sequence[Example]:
         """Returns an example of each text; a text as frequent in both classes is main content."""
@@ -137,11 +135,6 @@ class Sample:
             example._replace(is_main=main >= other)
             for example, (other, main) in self._texts.values()
         ]
-
-
-def _hash(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big")
 
 
 def train(examples: Sequence[Example]) -> QualityModel:
@@ -158,12 +151,9 @@ def measure(examples: Sequence[Example]) -> dict:
     """Returns how well models separate the classes on text that they were not trained on.
 
     Five models are trained; each scores the sites that it was not trained on, or the pages if there
-    are fewer than five sites.
-
-    Returns:
-      `{"held_out": "site" or "page", "sites": n, "pages": n, "languages": {language: row}}`. A row
-      is `{"main": n, "other": n, "auc": a}`, with the area under the ROC curve, or None for a
-      language with fewer than 50 sentences of a class. The row `all` covers all languages.
+    are fewer than five sites. Returns `{"held_out": "site" or "page", "sites": n, "pages": n,
+    "languages": {language: {"main": n, "other": n, "auc": a}}}`, with the area under the ROC curve,
+    None if a class has fewer than 50 sentences. The language `all` covers all.
     """
     sites, pages = {e.site for e in examples}, {e.page for e in examples}
     unit = "site" if len(sites) >= _FOLDS else "page"
@@ -176,16 +166,14 @@ def measure(examples: Sequence[Example]) -> dict:
     for place, example in enumerate(examples):
         places[example.language].append(place)
         places[ALL].append(place)
-    is_main = np.array([example.is_main for example in examples])
-    rows = {name: _row(is_main[found], scores[found]) for name, found in sorted(places.items())}
+    is_main, rows = np.array([example.is_main for example in examples]), {}
+    for name, found in sorted(places.items()):
+        main = int(is_main[found].sum())
+        other = len(found) - main
+        enough = min(main, other) >= _MIN_FOR_A_FIGURE
+        auc = round(float(roc_auc_score(is_main[found], scores[found])), 4) if enough else None
+        rows[name] = {"main": main, "other": other, "auc": auc}
     return {"held_out": unit, "sites": len(sites), "pages": len(pages), "languages": rows}
-
-
-def _row(is_main: np.ndarray, scores: np.ndarray) -> dict:
-    main, other = int(is_main.sum()), int((~is_main).sum())
-    enough = min(main, other) >= _MIN_FOR_A_FIGURE
-    auc = round(float(roc_auc_score(is_main, scores)), 4) if enough else None
-    return {"main": main, "other": other, "auc": auc}
 
 
 def _features(examples: Sequence[Example]) -> csr_matrix:

@@ -11,7 +11,6 @@ DIR/settings.json             the settings, and the files that were counted
 from __future__ import annotations
 
 import collections
-import contextlib
 import glob
 import heapq
 import itertools
@@ -28,12 +27,12 @@ from apache_beam.transforms.window import GlobalWindows
 
 from beam_pipelines.reading.find import find_files, text_bytes
 from beam_pipelines.reading.readers import ReadCorpus
-from beam_pipelines.records.records import Batch
+from beam_pipelines.records import Batch
 from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
-    check_free_folder,
+    check_free_path,
     job_folder,
     join,
     open_file,
@@ -50,6 +49,8 @@ from vocab.smoothing import smoothing_coefficients, weigh_counts
 
 _log = logging.getLogger("labse")
 
+# The learner uses only this many of the most frequent words, so no more are read into memory.
+_MAX_WORDS = 5_000_000
 # Distinct words of a bundle held in memory before they are emitted: about 100 MB.
 _MAX_WORDS_HELD = 500_000
 # Text held before it is split, in characters: at most 80 MB, if nothing repeats.
@@ -72,16 +73,12 @@ _WORDS_VERSION = 2
 
 
 class Settings(NamedTuple):
-    """The settings that the counts depend on."""
-
     smoothing_exponent: float = 0.3  # 0 to 1; 1 leaves the counts as they are.
     min_word_count: int = 1  # The minimum weighted count.
     max_word_length: int = 50  # In characters; longer words are left out.
 
 
 class WordCounts(NamedTuple):
-    """The result of `count`."""
-
     # Word -> weighted count, an integer, at least 1; by descending count, then by code point.
     words: dict[str, int]
     distinct: int  # Number of distinct words counted, of which `words` holds the most frequent.
@@ -95,20 +92,16 @@ def count(
     settings: Settings,
     *,
     folder: str | os.PathLike[str] | None = None,
-    shards: int | None = None,
-    max_words: int | None = None,
+    max_words: int = _MAX_WORDS,
     beam_options: Sequence[str] = (),
 ) -> WordCounts:
-    """Counts the words of the corpus files of both kinds in `inputs`.
+    """Counts the words of the corpus files of both kinds in `inputs`: files, folders or globs.
 
     Args:
-      inputs: files, folders or globs.
-      settings: what to count, and how.
       folder: where the counts are kept. Counts that it already holds, of the same files with the
         same settings, are read instead of being made again. A cluster needs one that its workers
         reach. None: a temporary folder on this machine.
-      shards: number of files that the words are written to; None: `plan_word_shards`.
-      max_words: the maximum number of words to read back; None reads all.
+      max_words: the maximum number of words to read back, the most frequent ones.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
     Raises:
@@ -118,26 +111,30 @@ def count(
     if folder is not None:
         folder = STORAGE.resolve(folder)
     elif engine.is_distributed:
-        raise InputError(
-            "--counts is missing", remedy="name a folder that all workers reach, for the counts"
-        )
-    engine.check_paths([*inputs, *([] if folder is None else [folder])])
+        remedy = "name a folder that all workers reach, for the counts"
+        raise InputError("--counts is missing", remedy=remedy)
+    engine.check_paths([*inputs, folder or ""])
     files = find_files(inputs)
+    paths = [path for file in files for path in file.paths]
     origin = {
         "words_version": _WORDS_VERSION,
         "settings": settings._asdict(),
-        "files": {absolute(path): STORAGE.stamp(path) for file in files for path in file.paths},
+        "files": {absolute(path): STORAGE.stamp(path) for path in paths},
     }
-    if folder is not None and _is_kept(folder, origin):
+    if folder is None:
+        place = tempfile.TemporaryDirectory(prefix="labse-words-")
+    elif _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)
         return _read_counts(folder, max_words)
-    with _place(folder) as place:
+    else:
+        free = check_free_path(folder, overwrite=False, is_folder=True)
+        place = job_folder(free, SETTINGS_FILE, overwrite=False)
+    with place as out:
         _log.info("counting words in %d files", len(files))
         moved = [file.moved(absolute) for file in files]
-        job = CountWords(place, moved, settings, shards or plan_word_shards(files))
-        run_pipeline(job, [path for file in files for path in file.paths], engine)
-        write_json(join(place, SETTINGS_FILE), origin)
-        return _read_counts(place, max_words)
+        run_pipeline(CountWords(out, moved, settings, plan_word_shards(files)), paths, engine)
+        write_json(join(out, SETTINGS_FILE), origin)
+        return _read_counts(out, max_words)
 
 
 def plan_word_shards(files: Iterable[CorpusFile]) -> int:
@@ -146,24 +143,18 @@ def plan_word_shards(files: Iterable[CorpusFile]) -> int:
     return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
 
 
-def _read_counts(folder: str, max_words: int | None) -> WordCounts:
+def _read_counts(folder: str, max_words: int) -> WordCounts:
     distinct = itertools.count()
     # `zip` counts the words as they are read.
     pairs = (pair for pair, _ in zip(_read_words(folder), distinct, strict=False))
-    if max_words is None:
-        ordered = sorted(pairs, key=_by_frequency)
-    else:  # Holds at most `max_words` in memory.
-        ordered = heapq.nsmallest(max_words, pairs, key=_by_frequency)
+    # Holds at most `max_words` in memory.
+    ordered = heapq.nsmallest(max_words, pairs, key=lambda pair: (-pair[1], pair[0]))
     totals = read_json(join(folder, TOTALS_FILE))
     tokens, too_long, other = (
         {language: row[name] for language, row in totals.items() if name in row}
         for name in (WORDS, TOO_LONG, OTHER_LANGUAGE_RECORDS)
     )
     return WordCounts(dict(ordered), next(distinct), tokens, too_long, other)
-
-
-def _by_frequency(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
 
 
 def _read_words(folder: str) -> Iterator[tuple[str, int]]:
@@ -173,17 +164,6 @@ def _read_words(folder: str) -> Iterator[tuple[str, int]]:
             for line in stream:
                 word, number = line.decode("utf-8").split("\t")
                 yield word, int(number)
-
-
-@contextlib.contextmanager
-def _place(folder: str | None) -> Iterator[str]:
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="labse-words-") as temporary:
-            yield temporary
-    else:
-        free = check_free_folder(folder, overwrite=False)
-        with job_folder(free, SETTINGS_FILE, overwrite=False) as partial:
-            yield partial
 
 
 def _is_kept(folder: str, origin: dict) -> bool:
@@ -197,27 +177,11 @@ def _is_kept(folder: str, origin: dict) -> bool:
         raise InputError(f"is damaged ({error})", path=path, remedy="remove the folder") from error
     if kept == origin:
         return True
-    raise InputError(
-        f"holds different word counts: {_difference(kept, origin)}",
-        path=folder,
-        remedy="name another folder for --counts, or remove this one",
-    )
-
-
-def _difference(kept: dict, wanted: dict) -> str:
-    if kept.get("words_version") != wanted["words_version"]:
-        return "another version of this program split the text"
-    for name, value in wanted["settings"].items():
-        before = kept.get("settings", {}).get(name)
-        if before != value:
-            return f"--{name.replace('_', '-')} was {before}, now {value}"
-    files = kept.get("files", {})
-    changed = [
-        path
-        for path in sorted({*files, *wanted["files"]})
-        if files.get(path) != wanted["files"].get(path)
-    ]
-    return f"{len(changed)} input files differ, first {changed[0]}"
+    before, now = ({**one, **one.get("settings", {})} for one in (kept, origin))
+    names = [name for name in now if before.get(name) != now[name] and name != "settings"]
+    problem = f"holds word counts of a job that differs in {', '.join(names)}"
+    remedy = "name another folder for --counts, or remove this one"
+    raise InputError(problem, path=folder, remedy=remedy)
 
 
 @beam.ptransform_fn
@@ -230,11 +194,6 @@ def CountWords(begin, folder: str, files: Sequence[CorpusFile], settings: Settin
 
     Workers combine the counts before the shuffle, in bounded memory, and again after it. Beam's
     own combiners would hold the words of all shards at once before the shuffle.
-
-    Args:
-      folder: where to write.
-      files: monolingual or bitext.
-      shards: number of files; a worker holds the words of one in memory. See `plan_word_shards`.
     """
     count_step = beam.ParDo(_CountInBundle(settings.max_word_length, shards))
     counted = (
@@ -243,11 +202,8 @@ def CountWords(begin, folder: str, files: Sequence[CorpusFile], settings: Settin
         | "Count" >> count_step.with_outputs("totals", main="words")
     )
     totals = counted.totals | "Sum" >> beam.CombinePerKey(sum)
-    (
-        totals
-        | "List" >> beam.combiners.ToList()
-        | "Write totals" >> beam.Map(_write_totals, join(folder, TOTALS_FILE))
-    )
+    write_totals = beam.Map(_write_totals, join(folder, TOTALS_FILE))
+    totals | "List" >> beam.combiners.ToList() | "Write totals" >> write_totals
     write = beam.Map(_write_words, folder, shards, settings, beam.pvalue.AsDict(totals))
     return counted.words | "Gather" >> beam.GroupByKey() | "Write words" >> write
 
@@ -281,8 +237,8 @@ class _CountInBundle(beam.DoFn):
     def finish_bundle(self) -> Iterator:
         for output in self._take_counts():
             if isinstance(output, beam.pvalue.TaggedOutput):
-                value = GlobalWindows.windowed_value(output.value)
-                yield beam.pvalue.TaggedOutput(output.tag, value)
+                output.value = GlobalWindows.windowed_value(output.value)
+                yield output
             else:
                 yield GlobalWindows.windowed_value(output)
 
@@ -315,7 +271,9 @@ class WordCounter:
     """
 
     def __init__(self) -> None:
-        self._clear()
+        self._pieces = collections.defaultdict(collections.Counter)
+        self._words = collections.defaultdict(collections.Counter)
+        self._characters = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._words.values()))
@@ -332,23 +290,15 @@ class WordCounter:
         """Returns language -> word -> count, and resets the counter."""
         self._split_pieces()
         words = self._words
-        self._clear()
+        self.__init__()
         return words
-
-    def _clear(self) -> None:
-        self._pieces = collections.defaultdict(collections.Counter)
-        self._words = collections.defaultdict(collections.Counter)
-        self._characters = 0
 
     def _split_pieces(self) -> None:
         for language, pieces in self._pieces.items():
             words = self._words[language]
-            once = []
+            once = [piece for piece, number in pieces.items() if number == 1]
             for piece, number in pieces.items():
-                if number == 1:
-                    once.append(piece)
-                    continue
-                for word in split_words(piece):
+                for word in split_words(piece) if number > 1 else ():
                     words[word] += number
             for start in range(0, len(once), _PIECES_AT_ONCE):
                 words.update(split_words(" ".join(once[start : start + _PIECES_AT_ONCE])))

@@ -1,17 +1,107 @@
-"""Applies the filters: drops records and counts the reasons, or computes the scores of all."""
+"""The options of both filter jobs, and the steps that drop records or compute their scores."""
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.job_options import JobOptions, drop_step, flatten_dropped
 from beam_pipelines.filters import AnyFilter, Filter, divide_models, find_reasons
-from beam_pipelines.records.records import Batch, ScoredBatch
-from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
+from beam_pipelines.records import Batch, Record, ScoredBatch
+from beam_pipelines.reporting import OTHER_LANGUAGE, READ, draw_examples
+from labse_tf.errors import InputError
 from labse_tf.languages import is_code
+
+SOURCE, TARGET, EITHER = "source", "target", "either"
+SIDES = (SOURCE, TARGET, EITHER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """Options of the filter jobs that do not depend on the built-in filters.
+
+    Attributes:
+      filters: user-defined filters, each as `module:attribute` or `module:attribute=threshold`.
+      unique_side: of pairs, one of SIDES: keep only `pairs_per_side` of the pairs that share this
+        side. None keeps them all.
+      megabytes_per_shard: of uncompressed input, about; `from_scores` keeps the scores' shards.
+      max_per_language: keep a uniform sample of so many records that pass; None keeps all.
+      best_by: name of a filter; then the records with its highest scores are kept instead.
+      scores: write the scores of all filters for every record.
+      from_scores: the inputs are folders of such scores.
+      examples: the number of random examples to write for each reason; 0 writes none.
+      normalize: a form of Unicode, such as "NFC", that texts are brought to before all else.
+      beam_options: options for Beam, as strings; if empty, the direct runner is used.
+    """
+
+    filters: Sequence[str] = ()
+    unique_side: str | None = None
+    pairs_per_side: int = 1
+    megabytes_per_shard: int = 50
+    max_per_language: int | None = None
+    best_by: str | None = None
+    max_bad_records: int = 0
+    scores: bool = False
+    from_scores: bool = False
+    examples: int = 10
+    seed: int = 0
+    normalize: str | None = None
+    overwrite: bool = False
+    beam_options: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises InputError for a value out of range, or contradictory options."""
+        if self.unique_side not in (None, *SIDES):
+            problem = f"--unique-side is '{self.unique_side}'"
+            raise InputError(problem, remedy=f"give one of: {', '.join(SIDES)}")
+        for name, number, least in (
+            ("--pairs-per-side", self.pairs_per_side, 1),
+            ("--shard-megabytes", self.megabytes_per_shard, 1),
+            ("--max-per-language", self.max_per_language, 1),
+            ("--max-bad-records", self.max_bad_records, 0),
+            ("--examples", self.examples, 0),
+            ("--seed", self.seed, 0),
+        ):
+            if number is not None and number < least:
+                raise InputError(f"{name} is {number}", remedy=f"give {least} or more")
+        if self.from_scores and (self.normalize or self.scores):
+            option = "--normalize" if self.normalize else "--scores"
+            problem = f"{option} and --from-scores exclude each other"
+            raise InputError(problem, remedy=f"filter the corpus again with {option}")
+
+    def report_dropped(
+        self, dropped: Mapping[str, Sequence[Record]], *, as_read: bool = False
+    ) -> Iterator[beam.pvalue.TaggedOutput]:
+        """Yields outputs of a `drop_step`: counts of dropped records by reason, with examples.
+
+        Records that no later step sees are counted `as_read` too.
+        """
+        for reason, records in dropped.items():
+            examples = draw_examples(records, self.examples, self.seed)
+            numbers = collections.Counter(record.language for record in records)
+            for language, number in numbers.items():
+                yield _counted(language, reason, number, examples)
+                examples = []
+                if as_read:
+                    yield _counted(language, READ, number)
+
+
+def _counted(language: str, name: str, number: int, examples: Sequence = ()):
+    return beam.pvalue.TaggedOutput("counted", ((language, name), number, examples))
+
+
+def drop_step(
+    function: Callable[..., Iterator], *arguments, outputs: Sequence[str] = (), **side_inputs
+) -> beam.PTransform:
+    """Returns the step of a function that yields batches and outputs of `report_dropped`.
+
+    Its outputs are batches, `((language, name), number, examples)`, and `outputs`. The name is
+    READ, KEPT or a reason; examples are those of `draw_examples`.
+    """
+    step = beam.FlatMap(function, *arguments, **side_inputs)
+    return step.with_outputs("counted", *outputs, main="batches")
 
 
 def learn(batches, filters: Sequence[AnyFilter]) -> dict[str, beam.pvalue.AsDict]:
@@ -68,7 +158,7 @@ def ApplyFilters(
     learned: Mapping[str, beam.pvalue.AsDict],
     options: JobOptions,
 ):
-    """PCollection of `Batch` -> (batches of the records that pass, counts, examples).
+    """PCollection of `Batch` -> (batches of the records that pass, list of counted).
 
     Records in unsupported languages are dropped as OTHER_LANGUAGE. Any other dropped record is
     counted under the first filter that does not accept it.
@@ -82,12 +172,17 @@ def ApplyFilters(
     others, models = divide_models(filters)
     if options.scores or options.from_scores:
         others, models = list(filters), []
-    outputs = [batches | "Filters" >> drop_step(_filter_batch, others, options, True, **learned)]
+    batches, first = batches | "Filters" >> drop_step(
+        _filter_batch, others, options, True, **learned
+    )
+    counted = [first]
     for model in models:
-        scored = outputs[-1].batches | f"Score {model.name}" >> model.scoring_step()
-        drop = drop_step(_filter_batch, [model], options, False)
-        outputs.append(scored | f"Drop {model.name}" >> drop)
-    return outputs[-1].batches, *flatten_dropped(outputs)
+        scored = batches | f"Score {model.name}" >> model.scoring_step()
+        batches, one = scored | f"Drop {model.name}" >> drop_step(
+            _filter_batch, [model], options, False
+        )
+        counted.append(one)
+    return batches, counted
 
 
 def _filter_batch(
@@ -117,7 +212,6 @@ def _filter_batch(
         else:
             best_by = {options.best_by: [scores[place] for place in kept]}
             yield ScoredBatch(batch.language, records, best_by)
-    counts = {(batch.language, reason): len(records) for reason, records in dropped.items()}
     if counts_read:
-        counts[batch.language, READ] = len(batch.records)
-    yield from options.report_dropped(counts, dropped)
+        yield _counted(batch.language, READ, len(batch.records))
+    yield from options.report_dropped(dropped)

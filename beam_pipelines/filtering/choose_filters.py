@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from beam_pipelines import filters
-from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, Use, divide_models
+from beam_pipelines.filters import RECORDS, STAGES, AnyFilter, Option, divide_models
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import KINDS
 from labse_tf.registry import find, find_object, is_object_name, registered
@@ -41,14 +41,10 @@ def options_of(filter_: type[AnyFilter], kind: str) -> list[Option]:
     """Returns a filter's options, with the default threshold of its class filled in."""
     use = filter_.uses[kind]
     options = [] if use.asked_by is None else [use.asked_by]
-    if use.threshold is not None:
-        options.append(use.threshold._replace(default=_default(filter_, use.threshold)))
+    if (limit := use.threshold) is not None:
+        default = getattr(filter_, "threshold", None) if limit.default is None else limit.default
+        options.append(limit._replace(default=default))
     return options
-
-
-def _default(filter_: type[AnyFilter], option: Option) -> float | None:
-    default = option.default
-    return getattr(filter_, "threshold", None) if default is None else default
 
 
 def take_options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -64,36 +60,25 @@ def build_filters(
     stage: str = RECORDS,
     from_scores: bool = False,
 ) -> list[AnyFilter]:
-    """Returns the filters of one stage, in the order in which they are applied.
+    """Returns the filters of one of STAGES, in the order in which they are applied.
 
-    Args:
-      kind: of records.
-      values: keyword of an option -> its value; None or a missing keyword stands for the default.
-      stage: one of STAGES.
-      from_scores: use existing scores, see `JobOptions`.
+    `values` are those of options by keyword; None or a missing keyword stands for the default.
     """
-    uses = [(found, found.uses[kind]) for found in find_filters(kind)]
-    built = [
-        _build(found, use, values or {}, from_scores=from_scores)
-        for found, use in uses
-        if use.stage == stage
-    ]
+    built, values = [], values or {}
+    for filter_ in find_filters(kind):
+        use = filter_.uses[kind]
+        if use.stage != stage:
+            continue
+        threshold = None if use.threshold is None else values.get(use.threshold.keyword)
+        asked = True if use.asked_by is None else values.get(use.asked_by.keyword)
+        if hasattr(filter_, "from_options"):
+            built.append(filter_.from_options(asked, threshold, from_scores=from_scores))
+        elif asked:
+            if threshold is None and use.threshold is not None:
+                threshold = use.threshold.default
+            arguments = [one for one in (asked, threshold) if one is not None and one is not True]
+            built.append(filter_(*arguments))
     return [filter_ for filter_ in built if filter_ is not None]
-
-
-def _build(
-    filter_: type[AnyFilter], use: Use, values: Mapping[str, Any], *, from_scores: bool
-) -> AnyFilter | None:
-    threshold = None if use.threshold is None else values.get(use.threshold.keyword)
-    asked = True if use.asked_by is None else values.get(use.asked_by.keyword)
-    if hasattr(filter_, "from_options"):
-        return filter_.from_options(asked, threshold, from_scores=from_scores)
-    if not asked:
-        return None
-    if threshold is None and use.threshold is not None:
-        threshold = use.threshold.default
-    arguments = () if asked is True else (asked,)
-    return filter_(*arguments) if threshold is None else filter_(*arguments, threshold)
 
 
 def add_user_filters(
@@ -111,11 +96,8 @@ def add_user_filters(
     for name in names:
         filter_ = _load(name)
         if filter_.name in known:
-            raise InputError(
-                f"its name, the reason '{filter_.name}' in report.json, is taken",
-                path=name,
-                remedy="give it another 'name'",
-            )
+            problem = f"its name, the reason '{filter_.name}' in report.json, is taken"
+            raise InputError(problem, path=name, remedy="give it another 'name'")
         known.add(filter_.name)
         own.append(filter_)
     others, models = divide_models(built)
@@ -123,12 +105,13 @@ def add_user_filters(
 
 
 def _load(name: str) -> AnyFilter:
-    def error(problem: str, remedy: str = "see 'A filter of your own' in docs/corpora.md"):
+    def error(problem: str) -> InputError:
+        remedy = "see 'A filter of your own' in docs/corpora.md"
         return InputError(problem, path=name, remedy=remedy)
 
     place, mark, text = name.partition("=")
     if not is_object_name(place):
-        raise error("is not the name of a filter", "give module:attribute[=threshold]")
+        raise error("is not module:attribute[=threshold]")
     found: Any = find_object(place)
     # Worker processes get this path too, so that they find the user's module.
     if os.getcwd() not in sys.path:
@@ -136,24 +119,19 @@ def _load(name: str) -> AnyFilter:
     try:
         arguments = [int(text) if text.lstrip("-").isdigit() else float(text)] if mark else []
     except ValueError:
-        raise error(f"its threshold '{text}' is not a number", "give one, such as =0.5") from None
-    if callable(found):
+        raise error(f"its threshold '{text}' is not a number") from None
+    if mark or callable(found):
         try:
             found = found(*arguments)
         except Exception as problem:  # The user's code may raise any exception.
             text = f"cannot be built ({type(problem).__name__}: {problem})"
             raise error(text) from problem
-    elif arguments:
-        remedy = "name its class, or leave out the threshold"
-        raise error("is an object whose threshold is already set", remedy)
     reason = getattr(found, "name", None)
     if not isinstance(reason, str) or not reason.isidentifier():
-        problem = f"its 'name', the reason in report.json, is {reason!r}"
-        raise error(problem, "set it to one word, such as 'too_loud'")
+        raise error(f"its 'name', the reason in report.json, is {reason!r}, not one word")
     if not isinstance(getattr(found, "threshold", None), int | float):
         raise error("has no numeric 'threshold'")
-    if not callable(getattr(found, "accept", None)):
-        raise error("has no method 'accept'")
-    if not any(callable(getattr(found, method, None)) for method in ("score", "scoring_step")):
-        raise error("has no method 'score'")
+    scores = any(callable(getattr(found, one, None)) for one in ("score", "scoring_step"))
+    if not (scores and callable(getattr(found, "accept", None))):
+        raise error("has no method 'score', or none 'accept'")
     return found

@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
+import collections
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.apply_filters import ApplyFilters, ScoreBatches, learn
+from beam_pipelines.filtering.apply_filters import ApplyFilters, JobOptions, ScoreBatches, learn
 from beam_pipelines.filtering.choose_filters import add_user_filters
 from beam_pipelines.filtering.duplicate_spans import (
     DUPLICATE_SPAN,
     SENTENCES_PER_SPAN,
     RemoveDuplicateSpans,
 )
-from beam_pipelines.filtering.job_options import JobOptions
 from beam_pipelines.filtering.prepare_text import (
     MISSING_TEXT,
     UNCERTAIN_LANGUAGE,
-    Limit,
     PrepareText,
     TextSettings,
 )
-from beam_pipelines.filtering.scores import REASON, WriteScores
+from beam_pipelines.filtering.scores import REASON, ReadScores, WriteScores, find_scores
 from beam_pipelines.filtering.shards import MeasureShards, WriteShards, plan_shards
 from beam_pipelines.filtering.unique_sides import DUPLICATE_SIDE, UniqueSides, plan_parts
 from beam_pipelines.filters import AnyFilter
-from beam_pipelines.reading.find import (
-    ReadScores,
-    find_files,
-    find_scores,
-    plan_score_shards,
-)
+from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadTolerantly
-from beam_pipelines.records.records import LANGUAGE_FIELD, record_type_of
-from beam_pipelines.reporting.report import (
+from beam_pipelines.records import LANGUAGE_FIELD, record_type_of
+from beam_pipelines.reporting import (
     KEPT,
     READ,
+    Limit,
     WriteExamples,
     WriteReport,
     check_bad_records,
-    count_bad,
-    list_faults,
     list_reasons,
 )
 from beam_pipelines.runtime.engine import Engine, run_pipeline
@@ -51,7 +44,7 @@ from beam_pipelines.runtime.storage import (
     REPORT,
     TEMPORARY,
     absolute,
-    check_free_folder,
+    check_free_path,
     job_folder,
     join,
     read_json,
@@ -98,14 +91,14 @@ class FilterCorpus(beam.PTransform):
     def expand(self, begin):
         options = self.options
         batches, bad = self._read(begin)
-        dropped, limits = [], list(self.filters)
+        counted, limits = [], list(self.filters)
         if self.text is not None:
-            lines, *unprepared, passages = batches | "Prepare" >> PrepareText(self.text, options)
-            left, *repeated = passages | "Deduplicate spans" >> RemoveDuplicateSpans(
+            lines, unprepared, passages = batches | "Prepare" >> PrepareText(self.text, options)
+            left, repeated = passages | "Deduplicate spans" >> RemoveDuplicateSpans(
                 self.shuffle, options
             )
             batches = (lines, left) | "Sentences" >> beam.Flatten()
-            dropped += [unprepared, repeated]
+            counted += [unprepared, repeated]
             limits[:0] = [*self.text.limits(), Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN)]
         shards, languages = self._plan(batches)
         learned = self._learn(begin, batches)
@@ -114,32 +107,30 @@ class FilterCorpus(beam.PTransform):
         if options.scores:
             batches = batches | "Score" >> ScoreBatches(self.filters, learned)
             batches | "Write scores" >> WriteScores(
-                self._path(SCORES), shards, self.filters, self._record_type, self.shuffle
+                join(self.folder, SCORES), shards, self.filters, self._record_type, self.shuffle
             )
             learned = {}
-        kept, *filtered = batches | "Filter" >> ApplyFilters(self.filters, learned, options)
-        dropped.append(filtered)
+        kept, filtered = batches | "Filter" >> ApplyFilters(self.filters, learned, options)
+        counted += filtered
         if options.unique_side is not None:
             parts = plan_parts(self.files)
-            kept, *by_side = kept | "Unique" >> UniqueSides(parts, self.shuffle, options)
-            dropped.append(by_side)
-        written = kept | "Write" >> WriteShards(
-            self._path(self.kind), shards, self._record_type, options, self.shuffle
+            kept, by_side = kept | "Unique" >> UniqueSides(parts, self.shuffle, options)
+            counted += by_side
+        counted.append(
+            kept
+            | "Write"
+            >> WriteShards(
+                join(self.folder, self.kind), shards, self._record_type, options, self.shuffle
+            )
         )
-        counts, examples = zip(*dropped, written, strict=True)
+        counted = counted | "Counted" >> beam.Flatten()
         reasons = list_reasons(limits, *([DUPLICATE_SIDE] if options.unique_side else []))
         if options.examples:
-            path, size = self._path(EXAMPLES), options.examples
-            write = WriteExamples(path, reasons, self._record_type, size)
-            examples | "Examples" >> beam.Flatten() | "Write examples" >> write
-        counts = (*counts, bad | "Count bad" >> beam.FlatMap(count_bad))
-        counts = counts | "Counts" >> beam.Flatten()
-        faults = bad | "Faults" >> beam.Map(list_faults)
-        report = WriteReport(self._path(TEMPORARY, REPORT), languages, limits, reasons)
-        return (counts, faults) | "Report" >> report
-
-    def _path(self, *names: str) -> str:
-        return join(self.folder, *names)
+            path = join(self.folder, EXAMPLES)
+            counted | WriteExamples(path, reasons, self._record_type, options.examples)
+        counts = counted | "Counts" >> beam.MapTuple(lambda key, number, _: (key, number))
+        path = join(self.folder, TEMPORARY, REPORT)
+        return (counts, bad) | "Report" >> WriteReport(path, languages, limits, reasons)
 
     def _read(self, begin):
         if not self.options.from_scores:
@@ -168,7 +159,8 @@ class FilterCorpus(beam.PTransform):
         """Returns language -> number of shards, and the languages known before the job runs."""
         megabytes = self.options.megabytes_per_shard
         if self.options.from_scores:
-            shards = plan_score_shards(self.files)
+            # As many as the scoring run wrote.
+            shards = dict(collections.Counter(file.language for file in self.files))
         elif any(file.tells_language for file in self.files):
             return beam.pvalue.AsDict(batches | "Measure" >> MeasureShards(megabytes)), []
         else:
@@ -187,14 +179,9 @@ def run(
 ) -> dict:
     """Writes `out/KIND/<lang>/*.tfrecord.gz` and `out/report.json`; returns the report.
 
-    Args:
-      inputs: files, folders or globs.
-      out: the folder to write.
-      kind: of records, a key of `record_kinds.KINDS`.
-      filters: the job's own, in the order in which they are applied.
-      options: with the names of the user's filters.
-      text_settings: how sentences are made from lines, and from pages, which only a job with
-        settings reads; None: the input's lines are the sentences.
+    `kind` is a key of `record_kinds.KINDS`. `filters` are the job's own, in the order in which they
+    are applied; the options name the user's. `text_settings` say how sentences are made from lines,
+    and from pages, which only a job with settings reads; None: the input's lines are the sentences.
 
     Raises:
       InputError: for inputs that are missing, more bad records than the options allow, an `out`
@@ -209,7 +196,7 @@ def run(
     models = [filter_.model_path for filter_ in filters if hasattr(filter_, "model_path")]
     engine.check_paths([*inputs, out, *models])
     check_apart(out, [*inputs, *models], overwrite=options.overwrite)
-    out = check_free_folder(out, overwrite=options.overwrite)
+    out = check_free_path(out, overwrite=options.overwrite, is_folder=True)
     if options.from_scores:
         files = find_scores(inputs)
     else:
@@ -226,13 +213,8 @@ def run(
         check_bad_records(report, options.max_bad_records)
         report |= {"normalize": options.normalize} if options.normalize else {}
         write_json(join(folder, REPORT), report)
-    _log_summary(report, out)
-    return report
-
-
-def _log_summary(report: dict, out: str) -> None:
-    total = report["total"]
+    total, languages = report["total"], len(report["languages"])
     dropped = ", ".join(f"{name} {number}" for name, number in total["dropped"].items() if number)
-    languages = len(report["languages"])
     told = "%s: kept %d of %d records in %d languages; dropped: %s"
     _log.info(told, out, total[KEPT], total[READ], languages, dropped or "none")
+    return report

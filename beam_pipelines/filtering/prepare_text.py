@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.apply_filters import JobOptions, drop_step
 from beam_pipelines.filters import LENGTHS, LINES, PAGES, RESTS, Filter, find_reasons
-from beam_pipelines.records.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
-from beam_pipelines.reporting.report import OTHER_LANGUAGE, READ
+from beam_pipelines.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
+from beam_pipelines.reporting import OTHER_LANGUAGE, Limit
 from beam_pipelines.sentences import split_sentences
 from labse_tf.files.corpus_files import PAGE_FORMATS, CorpusFile
 from labse_tf.files.record_kinds import Neighbours
@@ -35,15 +35,6 @@ MISSING_TEXT, _SHOWN = "missing_text", "{{…}}"
 
 # Consecutive sentences of a page, or of a line that was split.
 Passage = list[Sentence]
-# Reason -> sentences, or neighbours; of these the second text is empty if a line was dropped.
-Dropped = Mapping[str, list[Sentence] | list[Neighbours]]
-
-
-class Limit(NamedTuple):
-    """A reason to drop text before the job's filters, listed with theirs in `report.json`."""
-
-    name: str
-    threshold: float
 
 
 class TextSettings(NamedTuple):
@@ -54,11 +45,7 @@ class TextSettings(NamedTuple):
         lines that are not in a page; those for LINES to the lines that these leave; those for RESTS
         to the rest of pages, but not to other lines; those for LENGTHS to all lines that are then
         left, with C4's heuristics or without.
-      min_language_confidence: 0 to 1; lines of web pages whose language is less probable are
-        dropped.
-      split_sentences: make each sentence a record. None: split pages, but not lines.
-      c4: apply the filters for pages, lines and rests. None: to pages, but not to lines.
-      neighbours: make records of two sentences that follow one another in a page.
+      min_language_confidence, split_sentences, c4, neighbours: see `filter_monolingual.run`.
     """
 
     filters: Mapping[str, Sequence[Filter]]
@@ -84,6 +71,10 @@ class TextSettings(NamedTuple):
     def of_stage(self, stage: str) -> Sequence[Filter]:
         return self.filters.get(stage, ())
 
+    def splits(self, batch: Batch) -> bool:
+        are_pages = isinstance(batch.records[0], Document)
+        return are_pages if self.split_sentences is None else self.split_sentences
+
 
 @dataclass(slots=True)
 class _Line:
@@ -95,18 +86,19 @@ class _Line:
     pieces: list[str] = field(default_factory=list)
     reason: str | None = None
 
+    def sentences(self) -> Passage:
+        return [Sentence(piece, self.language) for piece in self.pieces]
+
 
 @beam.ptransform_fn
 def PrepareText(batches, settings: TextSettings, options: JobOptions):
-    """PCollection of `Batch` -> (batches of sentences, counts, examples, lists of passages).
+    """PCollection of `Batch` -> (batches of sentences, counted, lists of passages).
 
     Sentences from a common text (a page, or a line that is split) are returned as passages, others
-    and neighbours in batches. Counts and examples are outputs as of `drop_step`.
-    Counts are of sentences, or lines if these are not split.
+    and neighbours in batches. Counts, see `drop_step`, are of sentences, or lines if these are not
+    split.
     """
-    return batches | beam.FlatMap(_prepare, settings, options).with_outputs(
-        "counts", "examples", "passages", main="batches"
-    )
+    return batches | drop_step(_prepare, settings, options, outputs=["passages"])
 
 
 def _prepare(batch: Batch, settings: TextSettings, options: JobOptions) -> Iterator:
@@ -122,21 +114,11 @@ def _prepare(batch: Batch, settings: TextSettings, options: JobOptions) -> Itera
         passages, dropped = prepare(batch, settings)
         if settings.neighbours:
             yield from by_language(map(find_neighbours, passages))
-        elif not (_is_split(batch, settings) or isinstance(first, Document)):
+        elif not (settings.splits(batch) or isinstance(first, Document)):
             yield from by_language(passages)
         elif passages:
             yield beam.pvalue.TaggedOutput("passages", passages)
-    yield from options.report_dropped(count_dropped(dropped), dropped)
-
-
-def count_dropped(dropped: Dropped) -> collections.Counter[tuple[str, str]]:
-    """Returns `(language, reason or READ)` -> number."""
-    return collections.Counter(
-        (record.language, name)
-        for reason, records in dropped.items()
-        for record in records
-        for name in (reason, READ)
-    )
+    yield from options.report_dropped(dropped, as_read=True)
 
 
 def by_language(groups: Iterable[Iterable[Record]]) -> Iterator[Batch]:
@@ -156,10 +138,13 @@ def find_neighbours(passage: Passage) -> list[Neighbours]:
     ]
 
 
-def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Dropped]:
-    """Returns the passages of pages and lines, and what is dropped.
+def prepare(
+    batch: Batch, settings: TextSettings
+) -> tuple[list[Passage], dict[str, list[Sentence] | list[Neighbours]]]:
+    """Returns the passages of pages and lines, and what is dropped, by reason.
 
-    A page is a passage, without its dropped lines; with `neighbours`, these end a passage.
+    A page is a passage, without its dropped lines; with `neighbours`, these end a passage, and
+    what is dropped are neighbours whose second text is empty.
     """
     are_pages = isinstance(batch.records[0], Document)
     lines = [
@@ -169,36 +154,50 @@ def prepare(batch: Batch, settings: TextSettings) -> tuple[list[Passage], Droppe
     ]
     if batch.language == UNDETERMINED:
         _identify(lines, settings.min_language_confidence)
-    is_split = _is_split(batch, settings)
+    splits = settings.splits(batch)
     for line in lines:
-        line.pieces = split_sentences(line.text, line.language) if is_split else [line.text]
+        line.pieces = split_sentences(line.text, line.language) if splits else [line.text]
     lines = [part for line in lines for part in _without_holes(line)]
     if are_pages if settings.c4 is None else settings.c4:
         reasons = find_reasons(settings.of_stage(PAGES), batch.records)
         for line in lines:
             line.reason = line.reason or reasons[line.page]
-        _apply_line_filters(settings.of_stage(LINES), lines)
+        _judge_lines(settings.of_stage(LINES), lines)
         # A line that is not in a page has few sentences anyway.
         if are_pages:
-            _apply_rest_filters(settings.of_stage(RESTS), lines)
-    _apply_line_filters(settings.of_stage(LENGTHS), lines)
-    dropped: Dropped = collections.defaultdict(list)
+            _judge_rests(settings.of_stage(RESTS), lines)
+    _judge_lines(settings.of_stage(LENGTHS), lines)
+    dropped = collections.defaultdict(list)
     for line in lines:
         if line.reason is not None:
-            dropped[line.reason] += _sentences([line])
+            dropped[line.reason] += line.sentences()
     if not settings.neighbours:
-        return list(map(_sentences, _grouped(lines, lambda line: line.page).values())), dropped
+        return [_sentences(page) for page in _pages_of(lines)], dropped
     runs = itertools.groupby(lines, lambda line: (line.page, line.reason is None))
     passages = [_sentences(run) for (_, is_kept), run in runs if is_kept]
-    # The job's kind of record, for its examples.
     return passages, {
         reason: [Neighbours(one.text, "", one.language) for one in sentences]
         for reason, sentences in dropped.items()
     }
 
 
+def _lines_of(document: Document) -> list[str]:
+    lines = (line.strip() for line in document.text.split("\n"))
+    return [line for line in lines if line]
+
+
 def _sentences(lines: Iterable[_Line]) -> Passage:
-    return [Sentence(piece, line.language) for line in lines for piece in line.pieces]
+    return [sentence for line in lines for sentence in line.sentences()]
+
+
+def _identify(lines: Sequence[_Line], min_confidence: float) -> None:
+    found = identify([line.text for line in lines])
+    for line, (language, probability) in zip(lines, found, strict=True):
+        line.language = language or UNDETERMINED
+        if language not in LANGUAGES:
+            line.reason = OTHER_LANGUAGE
+        elif probability < min_confidence:
+            line.reason = UNCERTAIN_LANGUAGE
 
 
 def _without_holes(line: _Line) -> list[_Line]:
@@ -213,46 +212,22 @@ def _without_holes(line: _Line) -> list[_Line]:
     return parts
 
 
-def _is_split(batch: Batch, settings: TextSettings) -> bool:
-    if settings.split_sentences is None:
-        return isinstance(batch.records[0], Document)
-    return settings.split_sentences
+def _judge_lines(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
+    left = [line for line in lines if line.reason is None]
+    reasons = find_reasons(filters, [Sentence(line.text, line.language) for line in left])
+    for line, reason in zip(left, reasons, strict=True):
+        line.reason = reason
 
 
-def _lines_of(document: Document) -> list[str]:
-    lines = (line.strip() for line in document.text.split("\n"))
-    return [line for line in lines if line]
-
-
-def _identify(lines: Sequence[_Line], min_confidence: float) -> None:
-    found = identify([line.text for line in lines])
-    for line, (language, probability) in zip(lines, found, strict=True):
-        line.language = language or UNDETERMINED
-        if language not in LANGUAGES:
-            line.reason = OTHER_LANGUAGE
-        elif probability < min_confidence:
-            line.reason = UNCERTAIN_LANGUAGE
-
-
-def _apply_line_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
-    for language, group in _grouped(lines, lambda line: line.language).items():
-        reasons = find_reasons(filters, [Sentence(line.text, language) for line in group])
-        for line, reason in zip(group, reasons, strict=True):
-            line.reason = reason
-
-
-def _apply_rest_filters(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
-    pages = list(_grouped(lines, lambda line: line.page).values())
+def _judge_rests(filters: Sequence[Filter], lines: Sequence[_Line]) -> None:
+    pages = _pages_of(lines)
     rests = [Document("\n".join(line.text for line in page), page[0].language) for page in pages]
     for page, reason in zip(pages, find_reasons(filters, rests), strict=True):
         for line in page:
             line.reason = reason
 
 
-def _grouped(lines: Sequence[_Line], key: Callable[[_Line], object]) -> dict[object, list[_Line]]:
-    """Returns the lines that have not been dropped, grouped by key."""
-    groups: dict[object, list[_Line]] = collections.defaultdict(list)
-    for line in lines:
-        if line.reason is None:
-            groups[key(line)].append(line)
-    return groups
+def _pages_of(lines: Sequence[_Line]) -> list[list[_Line]]:
+    """Returns the lines of each page that have not been dropped."""
+    left = [line for line in lines if line.reason is None]
+    return [list(page) for _, page in itertools.groupby(left, lambda line: line.page)]

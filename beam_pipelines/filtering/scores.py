@@ -18,20 +18,24 @@ import pyarrow.parquet as pq
 from beam_pipelines.filtering.apply_filters import reasons_by_scores
 from beam_pipelines.filtering.shards import AssignShards
 from beam_pipelines.filters import AnyFilter
-from beam_pipelines.records.records import (
+from beam_pipelines.reading.find import check_complete
+from beam_pipelines.records import (
     LANGUAGE_FIELD,
+    RECORDS_PER_BATCH,
     Record,
     ScoredBatch,
     decode_example,
     field_names,
 )
-from beam_pipelines.reporting.report import OTHER_LANGUAGE
-from beam_pipelines.runtime.shuffle import GroupValues, hash_of
-from beam_pipelines.runtime.storage import create_file, join
+from beam_pipelines.reporting import OTHER_LANGUAGE
+from beam_pipelines.runtime.errors import input_errors_marked
+from beam_pipelines.runtime.shuffle import GroupValues, Parcel, hash_of, unpack_all
+from beam_pipelines.runtime.storage import STORAGE, create_file, join, open_file
+from labse_tf.errors import InputError
+from labse_tf.files.corpus_files import PARQUET, CorpusFile
 from labse_tf.languages import is_code
 
 REASON = "reason"
-
 _ROWS_AT_ONCE = 10_000
 
 
@@ -65,9 +69,8 @@ def _scores_of(
 
     The number is NaN for a record without a reason; so are all numbers without scores.
     """
-    if not batch.scores:
-        rows = [(math.nan,) * (len(filters) + 1)] * len(examples)
-    else:
+    rows = [(math.nan,) * (len(filters) + 1)] * len(examples)
+    if batch.scores:
         numbers = {filter_.name: number for number, filter_ in enumerate(filters)}
         reasons = [numbers.get(name, math.nan) for name in reasons_by_scores(filters, batch)]
         rows = zip(*(batch.scores[name] for name in numbers), reasons, strict=True)
@@ -75,31 +78,23 @@ def _scores_of(
 
 
 def _write_file(
-    element: tuple[tuple[str, int], Iterable[list[bytes]]],
+    element: tuple[tuple[str, int], Iterable[Parcel]],
     folder: str,
     names: Sequence[str],
     fields: Sequence[str],
     shards: Mapping[str, int],
 ) -> None:
-    (language, number), parts = element
+    (language, number), parcels = element
     start = 8 * (len(names) + 1)
-    rows = sorted(
-        (row for part in parts for row in part), key=lambda row: (hash_of(row[start:]), row)
-    )
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in (*fields, LANGUAGE_FIELD)),
-            *((name, pa.float64()) for name in names),
-            (REASON, pa.string()),
-        ]
-    )
+    rows = sorted(unpack_all(parcels), key=lambda row: (hash_of(row[start:]), row))
+    types = dict.fromkeys((*fields, LANGUAGE_FIELD), pa.string())
+    types |= {**dict.fromkeys(names, pa.float64()), REASON: pa.string()}
+    schema = pa.schema(list(types.items()))
     path = join(folder, language, f"part-{number:05}-of-{shards[language]:05}.parquet")
     with create_file(path) as stream, pq.ParquetWriter(stream, schema) as writer:
         for first in range(0, len(rows), _ROWS_AT_ONCE):
-            decoded = [
-                _decode(row[:start], row[start:], names, fields)
-                for row in rows[first : first + _ROWS_AT_ONCE]
-            ]
+            some = rows[first : first + _ROWS_AT_ONCE]
+            decoded = [_decode(row[:start], row[start:], names, fields) for row in some]
             columns = zip(schema, zip(*decoded, strict=True), strict=True)
             arrays = [pa.array(values, column.type) for column, values in columns]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
@@ -113,3 +108,80 @@ def _decode(numbers: bytes, example: bytes, names: Sequence[str], fields: Sequen
     else:
         scores, name = [None] * len(scores), OTHER_LANGUAGE
     return (*(features[field] for field in (*fields, LANGUAGE_FIELD)), *scores, name)
+
+
+def find_scores(inputs: Sequence[str]) -> list[CorpusFile]:
+    """Returns the score files in the folders `inputs`, sorted by path.
+
+    Their language is the name of their folder: a code or OTHER_LANGUAGE.
+
+    Raises:
+      InputError: if an input is not a folder of scores, or its job has not ended.
+    """
+    found = set()
+    for name in inputs:
+        root = STORAGE.resolve(name).rstrip("/") + "/"
+        files = []
+        for path in STORAGE.walk(STORAGE.resolve(name)):
+            folder, _, base = path.removeprefix(root).rpartition("/")
+            is_part = base.startswith("part-") and base.endswith(".parquet")
+            if is_part and (is_code(folder) or folder == OTHER_LANGUAGE):
+                files.append(CorpusFile(path, folder, None, PARQUET))
+        if not files:
+            remedy = "name the folder `scores` that a filter job with --scores wrote"
+            raise InputError("contains no scores", path=name, remedy=remedy)
+        found.update(files)
+    check_complete(file.path for file in found)
+    return sorted(found)
+
+
+def have_score(files: Sequence[CorpusFile], name: str) -> bool:
+    """Returns whether the filter `name` scored these files, judging by the first of them."""
+    path = files[0].path
+    try:
+        with open_file(path) as stream:
+            return name in pq.read_schema(stream).names
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+@beam.ptransform_fn
+def ReadScores(begin, files: Sequence[CorpusFile], names: Sequence[str], record_type: type[Record]):
+    """Score files -> PCollection of `ScoredBatch` with the scores of the filters `names`."""
+    return (
+        begin
+        | "Files" >> beam.Create([file.path for file in files], reshuffle=False)
+        | "Spread" >> beam.Reshuffle()
+        | "Read" >> beam.FlatMap(_read_scores, list(names), record_type)
+    )
+
+
+def _read_scores(path: str, names: list[str], record_type: type[Record]) -> Iterator[ScoredBatch]:
+    fields = (*field_names(record_type), LANGUAGE_FIELD)
+    with input_errors_marked(), open_file(path) as stream:
+        try:
+            parquet = pq.ParquetFile(stream)
+            for name in (*fields, *names):
+                if name not in parquet.schema_arrow.names:
+                    remedy = "filter the corpus again, with this filter and --scores"
+                    raise InputError(f"has no column '{name}'", path=path, remedy=remedy)
+            for table in parquet.iter_batches(RECORDS_PER_BATCH):
+                columns = table.to_pydict()
+                records = list(map(record_type, *(columns[name] for name in fields)))
+                for language in dict.fromkeys(columns[LANGUAGE_FIELD]):
+                    rows = [n for n, record in enumerate(records) if record.language == language]
+                    scores = {
+                        name: [
+                            math.nan if columns[name][row] is None else columns[name][row]
+                            for row in rows
+                        ]
+                        for name in names
+                    }
+                    yield ScoredBatch(language, [records[row] for row in rows], scores)
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> InputError:
+    remedy = "filter the corpus again with --scores"
+    return InputError(f"the scores cannot be read ({error})", path=path, remedy=remedy)

@@ -8,18 +8,11 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.job_options import (
-    EITHER,
-    SOURCE,
-    TARGET,
-    JobOptions,
-    drop_step,
-    flatten_dropped,
-)
+from beam_pipelines.filtering.apply_filters import EITHER, SOURCE, TARGET, JobOptions, drop_step
 from beam_pipelines.reading.find import text_bytes
 from beam_pipelines.reading.readers import in_batches
-from beam_pipelines.records.records import Batch, Pair, build_record, decode_example, encode_record
-from beam_pipelines.runtime.shuffle import GroupValues, hash_of
+from beam_pipelines.records import Batch, Pair, encode_record, parse_record
+from beam_pipelines.runtime.shuffle import GroupValues, Parcel, hash_of, unpack_values
 from labse_tf.files.corpus_files import CorpusFile
 
 DUPLICATE_SIDE = "duplicate_side"
@@ -35,28 +28,25 @@ def plan_parts(files: Iterable[CorpusFile]) -> int:
 
 @beam.ptransform_fn
 def UniqueSides(batches, parts: int, temporary: str | None, options: JobOptions):
-    """PCollection of `Batch` of pairs -> (batches, counts, examples); see `drop_step`.
+    """PCollection of `Batch` of pairs -> (batches, list of counted); see `drop_step`.
 
     Sides are the same if they differ only in case and white space. Of the different pairs with the
     same side, the `options.pairs_per_side` with the smallest hashes are kept, whatever the order of
     the input; if the side is EITHER, sources come first, then targets of the remaining pairs.
     Copies of a kept pair are kept too: `WriteShards` drops duplicates.
 
-    Args:
-      parts: see `plan_parts`.
-      temporary: a folder for files, or None; see `shuffle`.
+    `parts` is from `plan_parts`; `temporary` is a folder for files, or None: see `shuffle`.
     """
-    sides = [SOURCE, TARGET] if options.unique_side == EITHER else [options.unique_side]
-    outputs = []
-    for side in sides:
-        outputs.append(
+    counted = []
+    for side in [SOURCE, TARGET] if options.unique_side == EITHER else [options.unique_side]:
+        batches, one = (
             batches
             | f"Divide by {side}" >> beam.FlatMap(_divide, side, parts)
             | f"Gather {side}" >> GroupValues(temporary)
             | f"Choose by {side}" >> drop_step(_choose, side, options)
         )
-        batches = outputs[-1].batches
-    return batches, *flatten_dropped(outputs)
+        counted.append(one)
+    return batches, counted
 
 
 def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
@@ -70,17 +60,14 @@ def _divide(batch: Batch, side: str, parts: int) -> Iterator[tuple[tuple[str, in
 
 
 def _choose(
-    element: tuple[tuple[str, int], Iterable[list[bytes]]], side: str, options: JobOptions
+    element: tuple[tuple[str, int], Iterable[Parcel]], side: str, options: JobOptions
 ) -> Iterator:
-    (language, _), values = element
-    pairs = [
-        build_record(Pair, decode_example(example), None) for part in values for example in part
-    ]
+    pairs = [parse_record(Pair, one) for parcel in element[1] for one in unpack_values(parcel)]
     kept = choose_by_side(pairs, side, options.pairs_per_side)
     yield from in_batches(kept)
-    gone = list(set(pairs).difference(kept))
-    counts = {(language, DUPLICATE_SIDE): len(pairs) - len(kept)}
-    yield from options.report_dropped(counts, {DUPLICATE_SIDE: gone})
+    distinct = set(kept)
+    dropped = [pair for pair in pairs if pair not in distinct]
+    yield from options.report_dropped({DUPLICATE_SIDE: dropped})
 
 
 def choose_by_side(pairs: Iterable[Pair], side: str, most: int) -> list[Pair]:

@@ -4,24 +4,20 @@
   uses       kind of records that it is for -> how the command uses it, see `Use`; user-defined
              filters, which are named on the command line, do not need it
   threshold  its limit, by default the class's
-  score      a batch of records of one language -> a number for each
+  score      a batch of records, of one language for RECORDS -> a number for each
   accept     score -> whether the record is kept
 
 Most inherit from `AtLeast`, `AtMost` or `Below`, and have `score_record` in place of `score`; a
 user's filter needs not. Score and limit are separate so that limits can be changed without
 computing the scores again. Filters are pickled for the workers, so large data is loaded there, at
-the first batch. A filter that needs to know the corpus first also has
+the first batch. Some filters also have
 
-  learn         a transform, batches of records -> (language, what it learns)
+  learn         a transform, batches of records -> (language, what the filter learns first)
   with_learned  a dict of these -> the filter that uses them
-
-One that cannot judge all languages accepts records of the others, and has
-
-  knows         language -> whether it can judge it
-
-A filter that uses a model has a pipeline step in place of `score`: see `ModelFilter`. One that
-reads files on the workers names their folder as `model_path`, "" for none. One with further rules
-for its options builds itself in `from_options`.
+  knows         language -> whether it can judge it; it accepts records of other languages
+  scoring_step  in place of `score`, a pipeline step for a model: see `ModelFilter`
+  model_path    the folder of files that it reads on the workers, "" for none
+  from_options  builds it, if its options have further rules
 
 To add a filter, write its file, as short as `length_ratio.py`; nothing else needs to change. The
 help of the commands imports these files, so they import Beam, NumPy and other large libraries
@@ -34,33 +30,25 @@ import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from beam_pipelines.records.records import Record
+from beam_pipelines.records import Record
 
 if TYPE_CHECKING:
     import apache_beam as beam
 
-# Filters are applied in stages, in the order in which text goes through a job. All but the last are
-# for monolingual text: C4's heuristics see whole pages, the lines of the remaining pages, and the
-# rest of these pages; then the lengths of lines are checked, before lines are split.
+# Filters are applied in stages, in this order. All but the last are for monolingual text: C4's
+# heuristics see whole pages, the lines of the remaining pages, and the rest of these pages; then
+# the lengths of lines are checked, before lines are split.
 STAGES = PAGES, LINES, RESTS, LENGTHS, RECORDS = ("pages", "lines", "rests", "lengths", "records")
 
 
 class Option(NamedTuple):
-    """A command-line option; in Python it is a keyword, its name with underscores.
+    """A command-line option; in Python it is a keyword, its name with underscores."""
 
-    Attributes:
-      name: such as "--max-length-ratio".
-      help: what it does; a default is appended.
-      metavar: stands for the value in the help; None for a switch.
-      default: None for the threshold of the filter's class, if it has one.
-      type: of the value; None for a path.
-    """
-
-    name: str
-    help: str
-    metavar: str | None = "X"
-    default: float | None = None
-    type: Callable[[str], Any] | None = float
+    name: str  # Such as "--max-length-ratio".
+    help: str  # A default is appended.
+    metavar: str | None = "X"  # Stands for the value in the help; None for a switch.
+    default: float | None = None  # None for the threshold of the filter's class, if it has one.
+    type: Callable[[str], Any] | None = float  # Of the value; None for a path.
 
     @property
     def keyword(self) -> str:
@@ -135,7 +123,6 @@ class ModelFilter(Protocol):
 
     def scoring_step(self) -> beam.PTransform:
         """Returns the step `Batch` or `ScoredBatch` -> `ScoredBatch`, with this filter's scores."""
-        ...
 
     def accept(self, score: float) -> bool: ...
 

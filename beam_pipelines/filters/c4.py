@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from beam_pipelines.filters import LINES, PAGES, RESTS, AtLeast, AtMost, Option, Use
-from beam_pipelines.records.records import Document, Sentence
+from beam_pipelines.records import Document, Sentence
 from beam_pipelines.sentences import split_sentences
 from labse_tf.files.record_kinds import MONOLINGUAL
 
@@ -171,9 +171,8 @@ class FewSentences(AtLeast):
 
     name = "few_sentences"
     threshold = 3
-    _option = Option(
-        "--min-sentences", "of C4: drop pages of which fewer sentences are left", "N", type=int
-    )
+    _help = "of C4: drop pages of which fewer sentences are left"
+    _option = Option("--min-sentences", _help, "N", type=int)
     uses = {MONOLINGUAL: Use(10, _option, stage=RESTS)}
 
     def score_record(self, record: Document) -> int:

@@ -7,7 +7,7 @@ and its Chinese translation of two characters are a valid pair.
 from __future__ import annotations
 
 from beam_pipelines.filters import LENGTHS, AtLeast, AtMost, Option, Use
-from beam_pipelines.records.records import Record, texts_of
+from beam_pipelines.records import Record, texts_of
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
 
@@ -21,9 +21,8 @@ class TooShort(AtLeast):
 
     name = "too_short"
     threshold = 10
-    _option = Option(
-        "--min-characters", "drop lines with fewer characters, before they are split", "N", type=int
-    )
+    _help = "drop lines with fewer characters, before they are split"
+    _option = Option("--min-characters", _help, "N", type=int)
     _for_pairs = _option._replace(help="drop pairs with a side of fewer characters", default=2)
     uses = {BITEXT: Use(10, _for_pairs), MONOLINGUAL: Use(10, _option, stage=LENGTHS)}
 
@@ -42,9 +41,8 @@ class TooLong(AtMost):
 
     name = "too_long"
     threshold = 5000
-    _option = Option(
-        "--max-characters", "drop lines with more characters, before they are split", "N", type=int
-    )
+    _help = "drop lines with more characters, before they are split"
+    _option = Option("--max-characters", _help, "N", type=int)
     _for_pairs = _option._replace(help="drop pairs with a side of more characters")
     uses = {BITEXT: Use(20, _for_pairs), MONOLINGUAL: Use(20, _option, stage=LENGTHS)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from beam_pipelines.filters import Below, Option, Use
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
 _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
@@ -55,9 +55,9 @@ class SimilarSides(Below):
         source, target = pair.source.casefold(), pair.target.casefold()
         words = set(source.split())
         # True of most translations, and saves building the other set.
-        if words.isdisjoint(target_words := target.split()):
+        if words.isdisjoint(target.split()):
             return 0.0
-        other_words = set(target_words)
+        other_words = set(target.split())
         if len(words & other_words) < _LEAST_COMMON_WORDS * min(len(words), len(other_words)):
             return 0.0
         one, other = _trigrams(source), _trigrams(target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from beam_pipelines.filters import AtLeast, Option, Use
-from beam_pipelines.records.records import Record, texts_of
+from beam_pipelines.records import Record, texts_of
 from labse_tf.files.record_kinds import BITEXT
 
 _OTHERS_OF_ASCII = bytes(code for code in range(128) if not chr(code).isalpha())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beam_pipelines.filters import AtMost, Option, Use
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
 

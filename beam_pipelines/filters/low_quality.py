@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from beam_pipelines.filters import AtLeast, Option, Use
-from beam_pipelines.records.records import Record, texts_of
+from beam_pipelines.records import Record, texts_of
 from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import MONOLINGUAL
 
@@ -29,15 +29,10 @@ class LowQuality(AtLeast):
 
     name = "low_quality"
     threshold = 0.5
-    uses = {
-        MONOLINGUAL: Use(
-            200,
-            Option("--min-quality", "with --quality: the least that stays, 0 to 1", "P"),
-            asked_by=Option(
-                "--quality", "drop what this model of `train-quality` finds bad", "MODEL", type=None
-            ),
-        )
-    }
+    _option = Option("--min-quality", "with --quality: the least that stays, 0 to 1", "P")
+    _help = "drop what this model of `train-quality` finds bad"
+    _model_option = Option("--quality", _help, "MODEL", type=None)
+    uses = {MONOLINGUAL: Use(200, _option, asked_by=_model_option)}
 
     def __init__(self, model: str | os.PathLike[str], threshold: float | None = None) -> None:
         super().__init__(threshold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import regex
 
 from beam_pipelines.filters import AtMost, Option, Use
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
 # A tag begins with a letter, a slash or an exclamation mark, so "a < b" is not one.

@@ -7,7 +7,7 @@ import collections
 import regex
 
 from beam_pipelines.filters import AtLeast, Option, Use
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from labse_tf.files.record_kinds import BITEXT
 
 # 1,000 and 1.000 and 1 000 and 1'000 are read as one number, and so are 1,00,000 and ١٬٠٠٠.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
 from beam_pipelines.filters import AtMost, Option, Use
-from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.records import Batch, Pair
 from labse_tf.files.record_kinds import BITEXT
 
 if TYPE_CHECKING:
@@ -44,20 +44,22 @@ _BINS = round(2 * _LIMIT / _WIDTH)
 # Some languages vary more, Chinese by half. More than that is noise in the corpus.
 _LEAST_SPREAD, _MOST_SPREAD = 1.0, 1.6
 # Sums of floats depend on the order, and the order on the runner. So 1 / length is summed as a
-# multiple of 2^-32, with an error of at most half of that. 64 bits are enough for 2 billion pairs
-# of one character each.
+# multiple of 2^-32; 64 bits are enough for 2 billion pairs of one character each.
 _INVERSE_UNIT = 1 << 32
 # Standard deviation of the normal distribution, in units of its median absolute deviation.
 _PER_MAD = 1.4826
 
 
 class LengthStatistics(NamedTuple):
-    """Length statistics of the pairs of a language."""
+    """Length statistics of the pairs of a language.
 
-    median: float  # Natural logarithm of (characters of the target / of English).
-    spread: float  # The deviation of the ratios from it, as a multiple of the expected one.
-    # Share (0 to 1) of pairs whose target does not end in a punctuation mark, among those whose
-    # English does.
+    `median` is the natural logarithm of (characters of the target / of English), `spread` the
+    deviation of the ratios from it, as a multiple of the expected one, `unfinished_share` (0 to 1)
+    of pairs whose target does not end in a punctuation mark, among pairs whose English does.
+    """
+
+    median: float
+    spread: float
     unfinished_share: float
 
 
@@ -87,17 +89,15 @@ class UnusualLength(AtMost):
     _learned: Mapping[str, LengthStatistics] = {}
 
     def learn(self) -> beam.PTransform:
-        """Returns a transform, `Batch` -> (language, `LengthStatistics`)."""
         import apache_beam as beam
 
         return (
             "Count" >> beam.Map(lambda batch: (batch.language, count_lengths(batch)))
-            | "Sum" >> beam.CombinePerKey(add_up)
+            | "Sum" >> beam.CombinePerKey(sum)
             | "Describe" >> beam.FlatMap(describe_lengths)
         )
 
     def with_learned(self, learned: Mapping[str, LengthStatistics]) -> UnusualLength:
-        """Returns this filter with the statistics that `learn` found."""
         knowing = UnusualLength(self.threshold)
         knowing._learned = learned
         return knowing
@@ -133,7 +133,7 @@ def count_lengths(batch: Batch) -> np.ndarray:
 
     The sums are the number of pairs whose source is finished, the number of these whose target is
     finished too, and, over all pairs, the inverse of the longer side's length, in units of
-    1 / _INVERSE_UNIT.
+    1 / _INVERSE_UNIT. Results of several batches are added up, in any order.
     """
     import numpy as np
 
@@ -147,11 +147,6 @@ def count_lengths(batch: Batch) -> np.ndarray:
     inverses = (2 * _INVERSE_UNIT + longer) // (2 * longer)
     sums = [len(finished), both, inverses.sum()]
     return np.append(np.bincount(bins, minlength=_BINS), sums).astype(np.int64)
-
-
-def add_up(counts: Iterable[np.ndarray]) -> np.ndarray:
-    """Returns the sum of results of `count_lengths`; their order and grouping do not matter."""
-    return sum(counts)
 
 
 def describe_lengths(counted: tuple[str, np.ndarray]) -> Iterator[tuple[str, LengthStatistics]]:

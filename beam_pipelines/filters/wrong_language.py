@@ -7,7 +7,7 @@ import functools
 import regex
 
 from beam_pipelines.filters import Below, Option, Use
-from beam_pipelines.records.records import ENGLISH, Record, texts_by_language
+from beam_pipelines.records import ENGLISH, Record, texts_by_language
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 from labse_tf.languages import LANGUAGES
 from labse_tf.tokenization.language_id import LABEL, load_model
@@ -47,9 +47,8 @@ _PRIOR_LETTERS_OF_NEAR = 45
 # More text makes the model no more certain, and its time is proportional to the characters.
 _MOST_CHARACTERS = 120
 
-# English words that few other languages have, and frequent English words that others have too. 86,
-# 58 and 32 % of English text from news, conversation and software has enough of them to be
-# recognized without the model, and 0.01 % of text in 94 other languages.
+# English words that few other languages have, and frequent English words that others have too.
+# 32 to 86 % of English text has enough of them, and 0.01 % of text in 94 other languages.
 _ENGLISH_ALONE = """
 the and that with this you your from which they their what would there been when will about she its
 our it's if not how don't these those than other some could should does did only because after
@@ -76,30 +75,23 @@ _OWN_SCRIPTS = {
 }  # fmt: skip
 
 # Translation table for ASCII text: keeps the characters of words, replaces others by spaces.
-_WORDS_OF_ASCII = bytes(
-    code if chr(code).isalpha() or chr(code) == "'" else ord(" ") for code in range(256)
-)
+_WORDS_OF_ASCII = bytes(c if chr(c).isalpha() or chr(c) == "'" else ord(" ") for c in range(256))
 _NO_WORDS = regex.compile(r"[^\p{L}\p{M}'’ ]+")
 
 
 # Languages whose text the model often spreads over many labels, measured in the same way: only the
 # most probable other label counts against these.
-_WEAK = frozenset(
-    "cy eo et gd hr id is ku la lt lv mt ro sk sl sq sw tk uz".split()  # noqa: SIM905
-)
+_WEAK = {*"cy eo et gd hr id is ku la lt lv mt ro sk sl sq sw tk uz".split()}  # noqa: SIM905
 
 # Languages that the model has no label for or hardly knows, including those of the demo corpus:
 # all other labels count as near to these, and to languages that are not the paper's.
-_UNKNOWN = frozenset(
-    "ceb co fy ha haw hmn ht ig jv mg mi ny rw sm sn so st su wo xh yo zu".split()  # noqa: SIM905
-)
+_UNKNOWN = {
+    *"ceb co fy ha haw hmn ht ig jv mg mi ny rw sm sn so st su wo xh yo zu".split()  # noqa: SIM905
+}
 
 # Languages that are not the paper's, which the model knows: by default at most 5 in 100 sentences
-# of NTREX-128 and Tatoeba are dropped. Of others that it has a label for, these are 6 (Lower
-# Sorbian, Piedmontese) to 98 (Egyptian Arabic), so these are not judged.
-_OTHERS = frozenset(
-    "ba br ckb dv hsb ia ie kw mhr nds oc pam ps war".split()  # noqa: SIM905
-)
+# of NTREX-128 and Tatoeba are dropped. Others that it has a label for are not judged.
+_OTHERS = {*"ba br ckb dv hsb ia ie kw mhr nds oc pam ps war".split()}  # noqa: SIM905
 
 
 class WrongLanguage(Below):
@@ -127,42 +119,25 @@ class WrongLanguage(Below):
 
     name = "wrong_language"
     threshold = 0.3
-    uses = {
-        BITEXT: Use(
-            110,
-            Option(
-                "--max-language-doubt",
-                "drop pairs with a side in another language, with more than X (0 to 1; 1 keeps "
-                "all) certainty",
-            ),
-        ),
-        MONOLINGUAL: Use(
-            110,
-            Option(
-                "--max-language-doubt",
-                "with --identify: how surely it may be in another language, -1 to 1",
-            ),
-            asked_by=Option(
-                "--identify",
-                "drop what is not in the language that its file or field gives",
-                metavar=None,
-            ),
-        ),
-    }
+    _help = "drop pairs with a side in another language, with more than X (0 to 1; 1 keeps all) "
+    _option = Option("--max-language-doubt", f"{_help}certainty")
+    _of_lines = _option._replace(
+        help="with --identify: how surely it may be in another language, -1 to 1"
+    )
+    _help = "drop what is not in the language that its file or field gives"
+    _switch = Option("--identify", _help, metavar=None)
+    uses = {BITEXT: Use(110, _option), MONOLINGUAL: Use(110, _of_lines, asked_by=_switch)}
 
     def score_record(self, record: Record) -> float:
         return max(_doubt(text, language) for language, text in texts_by_language(record))
 
-    def knows(self, language: str) -> bool:
-        return _knows(language)
-
-
-def _knows(language: str) -> bool:
-    return language in LANGUAGES or language in _OTHERS
+    @staticmethod
+    def knows(language: str) -> bool:
+        return language in LANGUAGES or language in _OTHERS
 
 
 def _doubt(text: str, language: str) -> float:
-    if not _knows(language):
+    if not WrongLanguage.knows(language):
         return -1.0
     words = _words(text[:_MOST_CHARACTERS])
     # The model mistakes words in capitals for other languages.
@@ -202,12 +177,9 @@ def _is_sure(words: str, language: str) -> bool:
     if language == ENGLISH:
         all_words = words.lower().replace("’", "'").split()
         found = [word for word in all_words if word in _FREQUENT]
-        return len(found) >= max(
-            _LEAST_FREQUENT, _LEAST_SHARE * len(all_words)
-        ) and not _SURELY_ENGLISH.isdisjoint(found)
-    if language in _OWN_SCRIPTS:
-        return _own_script(language).fullmatch(words) is not None
-    return False
+        enough = len(found) >= max(_LEAST_FREQUENT, _LEAST_SHARE * len(all_words))
+        return enough and not _SURELY_ENGLISH.isdisjoint(found)
+    return language in _OWN_SCRIPTS and _own_script(language).fullmatch(words) is not None
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import functools
 import regex
 
 from beam_pipelines.filters import AtLeast, Option, Use
-from beam_pipelines.records.records import ENGLISH, Pair
+from beam_pipelines.records import ENGLISH, Pair
 from labse_tf.files.record_kinds import BITEXT
 from labse_tf.languages import LANGUAGES, UNKNOWN_SCRIPT, script_of
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import apache_beam as beam
 
-from beam_pipelines.reading.file_parts import FilePart, divide, open_part, placed
+from beam_pipelines.reading.find import FilePart, divide, open_part, placed
 from beam_pipelines.reading.rows import (
     clean_lines,
     default_language,
@@ -28,8 +28,9 @@ from beam_pipelines.reading.rows import (
 from beam_pipelines.reading.tmx import read_tmx
 from beam_pipelines.reading.web import read_web
 from beam_pipelines.reading.wikipedia import read_wikipedia
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     RECORDS_PER_BATCH,
+    UNDETERMINED,
     Batch,
     NumberedBatch,
     Record,
@@ -40,7 +41,7 @@ from beam_pipelines.records.records import (
     texts_by_language,
     texts_of,
 )
-from beam_pipelines.reporting.report import BadRecords, take_good
+from beam_pipelines.reporting import BadRecords
 from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
@@ -67,11 +68,8 @@ def ReadTolerantly(
     """Corpus files -> (PCollection of `Batch`, PCollection of `BadRecords`).
 
     With `numbered`, the batches are `NumberedBatch`; parts of files are numbered as if they were
-    files of their own, in their order. With `normalize`, a form of Unicode such as "NFC", texts are
-    brought to it.
-
-    The language of a batch is one of the paper's, unless a file of records in several languages
-    contains others: these are passed on, so that the next step can count them.
+    files of their own, in their order. Texts are brought to `normalize`, a form of Unicode such as
+    "NFC". Records in languages that are not known are passed on, so that the next step counts them.
 
     Raises:
       InputError: when built without files; when run, if one file has more than `max_bad_records`
@@ -80,34 +78,34 @@ def ReadTolerantly(
     if not files:
         raise InputError("no corpus files to read", remedy="name at least one")
     # Plain tuples: Beam's coder for NamedTuples would look for a schema.
-    parts = [
-        (number, (tuple(part.file), part.start, part.end))
-        for number, part in enumerate(divide(files))
-    ]
-    outputs = (
+    parts = [(number, tuple(file), *at) for number, (file, *at) in enumerate(divide(files))]
+    read = beam.FlatMap(_read_part, max_bad_records, numbered, normalize)
+    return (
         begin
         | "Files" >> beam.Create(parts, reshuffle=False)
         | "Spread" >> beam.Reshuffle()
-        | "Read"
-        >> beam.FlatMap(_read_part, max_bad_records, numbered, normalize).with_outputs(
-            "bad", main="batches"
-        )
+        | "Read" >> read.with_outputs("bad", main="batches")
     )
-    return outputs.batches, outputs.bad
 
 
 def _read_part(
-    element: tuple[int, tuple], max_bad_records: int, numbered: bool, form: str | None
+    element: tuple[int, tuple, int, int | None],
+    max_bad_records: int,
+    numbered: bool,
+    form: str | None,
 ) -> Iterator:
-    number, (file, start, end) = element
+    number, file, start, end = element
     part = FilePart(CorpusFile(*file), start, end)
-    bad = BadRecords.of_file(part.file)
+    bad = BadRecords(part.file.language or UNDETERMINED)
     with input_errors_marked():
-        good = take_good(records_of_part(part), bad, max_bad_records)
+        good = bad.take_good(records_of_part(part), max_bad_records)
         if form:
             good = (_normalized(record, form) for record in good)
-        batches = in_batches(good)
-        yield from number_batches(batches, number) if numbered else batches
+        read = collections.Counter()
+        for batch in in_batches(good):
+            language, records = batch
+            yield NumberedBatch(*batch, number, read[language]) if numbered else batch
+            read[language] += len(records)
     if bad.number:
         yield beam.pvalue.TaggedOutput("bad", bad)
 
@@ -128,14 +126,6 @@ def in_batches(records: Iterable[Record]) -> Iterator[Batch]:
             del batches[record.language]
     for language, batch in batches.items():
         yield Batch(language, batch)
-
-
-def number_batches(batches: Iterable[Batch], file: int) -> Iterator[NumberedBatch]:
-    """Yields the batches of the file with the number `file`, with their positions in it."""
-    read = collections.Counter()
-    for language, records in batches:
-        yield NumberedBatch(language, records, file, read[language])
-        read[language] += len(records)
 
 
 def read_texts(files: Iterable[CorpusFile]) -> Iterator[tuple[str, str]]:
@@ -165,25 +155,20 @@ def records_and_errors(file: CorpusFile) -> Iterator[Record | InputError]:
 
 def records_of_part(part: FilePart) -> Iterator[Record | InputError]:
     """Same as `records_and_errors` for a part of a file."""
-    try:
-        for record in _open_and_read(part):
-            yield placed(part, record) if isinstance(record, InputError) else record
-    except InputError as error:
-        yield placed(part, error)
-
-
-def _open_and_read(part: FilePart) -> Iterator[Record | InputError]:
     file, first = part.file, None
     # Beam does not decompress: our readers do, so that errors name the file and the line.
     with contextlib.ExitStack() as opened:
-        stream = opened.enter_context(open_part(part))
-        if stream is None:
-            return
-        others = [opened.enter_context(open_file(path)) for path in file.paths[1:]]
-        if part.end is not None and file.format == TSV:
-            whole = opened.enter_context(open_file(file.path))
-            first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
-        yield from _read([stream, *others], file, first)
+        try:
+            if (stream := opened.enter_context(open_part(part))) is None:
+                return
+            others = [opened.enter_context(open_file(path)) for path in file.paths[1:]]
+            if part.end is not None and file.format == TSV:
+                whole = opened.enter_context(open_file(file.path))
+                first, _ = textio.with_columns(clean_lines(whole, file.path), file.path)
+            for record in _read([stream, *others], file, first):
+                yield placed(part, record) if isinstance(record, InputError) else record
+        except InputError as error:
+            yield placed(part, error)
 
 
 def _read(

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_pipelines.records.records import Pair, Record, field_names, make_record, record_type_of
+from beam_pipelines.records import Pair, Record, field_names, make_record, record_type_of
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile, language_in_name
@@ -40,7 +40,6 @@ def clean_lines(stream: BinaryIO, name: str) -> textio.Lines:
 
 
 def nul_byte(path: str, place: str, line: int | None = None) -> InputError:
-    """Returns the error; `place` says what contains the byte."""
     remedy = "remove it or fetch the file again"
     return InputError(f"{place} holds a NUL byte", path=path, line=line, remedy=remedy)
 
@@ -111,11 +110,10 @@ def _is_text(type_: pa.DataType) -> bool:
 def _records_of(
     row: Mapping[str, Any], file: CorpusFile, place: str, line: int | None = None
 ) -> Iterator[Record | InputError]:
-    """Yields the records of a row, see `_find_layouts`; for a bad one what is wrong with it.
+    """Yields the records of a row at a place and line, see `_find_layouts`, or what is wrong.
 
     Fields of a `translation` are read in place of the row's; one of several translations may be
-    missing. The language is that of the field `language_code`, `language` or `lang`, else the
-    file's. `place` and `line` say in errors where the row is.
+    missing. The language is that of one of LANGUAGE_FIELDS, else the file's.
     """
     within = isinstance(row.get(TRANSLATION), dict)
     row = row[TRANSLATION] if within else row
@@ -126,13 +124,12 @@ def _records_of(
         if len(layouts) > 1 and texts[1] is None and texts[0] is not None:
             continue  # The other languages have this row.
         language = code or told
-        for name, value in zip((*names, LANGUAGE_FIELDS[0]), (*texts, language), strict=True):
-            if not isinstance(value, str):
-                yield _bad(f"has no value in the column '{name}'", file, place, line)
-                break
-            if "\0" in value:
-                yield nul_byte(file.path, place, line)
-                break
+        values = dict(zip((*names, LANGUAGE_FIELDS[0]), (*texts, language), strict=True))
+        missing = [name for name, value in values.items() if not isinstance(value, str)]
+        if missing:
+            yield _bad(f"has no value in the column '{missing[0]}'", file, place, line)
+        elif any("\0" in value for value in values.values()):
+            yield nul_byte(file.path, place, line)
         else:
             try:
                 record = make_record(record_type, texts, language)

@@ -18,8 +18,8 @@ from xml.parsers import expat
 
 import regex
 
-from beam_pipelines.reading.web import GAP, INLINE, close_gaps
-from beam_pipelines.records.records import ENGLISH, UNDETERMINED, Pair
+from beam_pipelines.reading.web import GAP, INLINE, close_gaps, find_encoding
+from beam_pipelines.records import ENGLISH, UNDETERMINED, Pair
 from labse_tf.errors import InputError
 from labse_tf.files import textio
 from labse_tf.files.corpus_files import CorpusFile
@@ -41,17 +41,6 @@ _BYTE_ORDERS = {
     b"<\0": "utf-16-le",
     b"\0<": "utf-16-be",
 }
-# Files that declare the first are mostly in the second, which has more characters.
-_WIDER = {
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "euc_kr": "cp949",
-}
-# Python's text encodings that are no character sets.
-_NO_CHARSETS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape")
 # In place of bytes that do not decode: a character that expat is not given.
 codecs.register_error("labse_tf.undecoded", lambda error: ("\udcff", error.end))
 
@@ -59,26 +48,23 @@ _UNIT, _AROUND, _TOO_LONG, _LAST = "unit", "around", "too long", "last"
 
 
 def _pattern(or_end: str) -> regex.Pattern:
-    """Finds units, the ends of the header, and comments and the like, which have none inside."""
+    """Finds units, and comments and the like, which have none inside."""
     opaque = "|".join(
         rf"{start}(?>.*?(?={end}|{start}|\Z))(?:{end}{or_end})"
         for start, end in (("<!--", "-->"), (r"<!\[CDATA\[", "]]>"), (r"<\?", r"\?>"))
     )
-    header = r"<(?P<start>header\b[^<>]*+(?<!/)>)|<(?:/header|body)[\s>]"
     empty = r"""(?:\s(?:[^<>"'/]|/(?!>)|"[^<"]*"|'[^<']*')*+)?/>"""
     # So many at once that the library keeps few of its steps in memory.
-    text = r"(?>(?:[^<]++|<(?![!?]|/?(?:tu|header|body)[\s/>])){1,10000})"
+    text = r"(?>(?:[^<]++|<(?![!?]|/?tu[\s/>])){1,10000})"
     # A unit ends with its end tag, or before the next one.
     whole = rf"(?=[\s>])(?:{text}|{opaque}|<[!?])*+(?:</tu\s*+>|(?=<)|(?P<cut>\Z))"
-    return regex.compile(f"{opaque}|{header}|(?P<unit><tu(?:{empty}|{whole}))", regex.DOTALL)
+    return regex.compile(f"{opaque}|(?P<unit><tu(?:{empty}|{whole}))", regex.DOTALL)
 
 
 _PARTS, _LAST_PARTS = _pattern(r"|\Z"), _pattern("")
-# Nearly all units are like this. These are found, and parsed, many at a time.
+# Nearly all units are like this: they are found, and parsed, many at a time.
 _PLAIN_UNIT = re.compile(r"<tu[\s>][^<]*(?:<(?![!?]|/?tu[\s/>])[^<]*)*</tu>\s*")
 _PLAIN_UNITS = re.compile(rf"\s*(?:{_PLAIN_UNIT.pattern})+")
-_CUT_TAG, _LONGEST_NAME = regex.compile(r"(?:<[^\s<>]*)?\Z"), 100
-_PREFIX = regex.compile(r"<([\w.-]+:)tmx[\s>]")
 _FIRST = regex.compile(r"<!ENTITY\s+(?:%\s+)?([^\s>]+)|<([\w:.-]+)")
 _OF_UNIT = regex.compile(r"</?(?:tu|tuv|seg)(?=[\s/>])")
 
@@ -91,9 +77,8 @@ def read_tmx(stream: BinaryIO, file: CorpusFile) -> Iterator[Pair | InputError]:
     they are, a unit without English is a pair with the codes of both languages (`de-fr`), and a
     unit in one language has the code `und`. A damaged unit is replaced by an InputError.
 
-    Raises:
-      InputError: if the file is not TMX, has no units, has an unknown encoding, or defines
-        entities, which could make its text grow without limit.
+    Raises InputError if the file is not TMX, has no units, an unknown encoding, or entities of its
+    own, which could make its text grow without limit.
     """
     line, is_tmx, empty = 1, False, True
     for kind, text in _split(_decode(textio.chunks_of_stream(stream, file.path), file)):
@@ -137,7 +122,8 @@ def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair |
             line += unit.count("\n")
         return found
     if kind == _TOO_LONG:
-        problem = f"a unit of more than {textio.MAX_LINE_BYTES:,} characters"
+        line += text.count("\n", 0, max(0, text.find("<")))
+        problem = f"more than {textio.MAX_LINE_BYTES:,} characters without the end of a unit"
         return [_damaged(problem, line, file)]
     if lost := _OF_UNIT.search(text):
         return [_damaged("mismatched tag", line + text.count("\n", 0, lost.start()), file)]
@@ -147,42 +133,27 @@ def _read_part(kind: str, text: str, line: int, file: CorpusFile) -> list[Pair |
 
 
 def _split(texts: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yields `(kind, text)` of the parts of a file; of what is skipped, the line feeds.
-
-    The names of elements lose their prefix.
-    """
-    buffer, prefix, is_open, in_header = "", "", False, False
+    """Yields `(kind, text)` of the parts of a file; of what is skipped, the line feeds."""
+    buffer, is_cut = "", False
     for text, is_last in chain(((text, False) for text in texts), [("", True)]):
-        buffer += text
-        prefix = prefix or "".join(_PREFIX.findall(buffer)[:1])
-        if prefix:
-            buffer = buffer.replace(f"<{prefix}", "<").replace(f"</{prefix}", "</")
-        is_full = is_last or len(buffer) > textio.MAX_LINE_BYTES
-        done = 0
+        buffer, done = buffer + text, 0
         while True:
-            if not (is_open or in_header) and (units := _PLAIN_UNITS.match(buffer, done)):
+            if units := _PLAIN_UNITS.match(buffer, done):
                 yield _UNIT, units[0]
                 done = units.end()
-            match = (_LAST_PARTS if is_full or is_open else _PARTS).search(buffer, done)
-            if match is None or (match.end() == len(buffer) and not (is_full or is_open)):
+            is_full = len(buffer) - done > textio.MAX_LINE_BYTES
+            match = (_LAST_PARTS if is_last or is_full else _PARTS).search(buffer, done)
+            if match is None or (match.end() == len(buffer) and not is_last):
                 break  # It may go on.
             yield _AROUND, buffer[done : match.start()]
-            is_cut = match["cut"] is not None
-            if match[0].startswith(("<header", "</header", "<body")):
-                in_header = match["start"] is not None
-            if match["unit"] and not (is_open or in_header):
-                yield (_TOO_LONG if is_cut and not is_last else _UNIT), match[0]
-            else:
-                yield _AROUND, "\n" * match[0].count("\n")
-            done, is_open = match.end(), is_cut
-        if is_last and not is_open:
-            yield _LAST, buffer[done:]
-        elif (is_full or is_open) and not is_last:
-            tag = _CUT_TAG.search(buffer, len(buffer) - _LONGEST_NAME).start()
-            yield _AROUND, buffer[done:tag]
-            # The rest of a unit that is too long is passed over as another one.
-            buffer, done = "<tu>" * is_open + buffer[tag:], 0
+            yield (_UNIT, match[0]) if match["unit"] else (_AROUND, "\n" * match[0].count("\n"))
+            done, is_cut = match.end(), match["cut"] is not None
         buffer = buffer[done:]
+        if len(buffer) > textio.MAX_LINE_BYTES:
+            yield _TOO_LONG, buffer
+            return
+    if not is_cut:
+        yield _LAST, buffer
 
 
 def _decode(chunks: Iterator[bytes], file: CorpusFile) -> Iterator[str]:
@@ -202,15 +173,12 @@ def _find_encoding(head: bytes, file: CorpusFile) -> str:
     if declared is None:
         return "utf-8"
     name = declared[1].decode("ascii", "backslashreplace")
-    try:
-        codec = codecs.lookup(regex.sub(r"(?i)^windows-(?=\d)", "cp", name)).name
+    if found := find_encoding(name):
         # A legible declaration is not in UTF-16.
-        codec = "utf-8" if codec.startswith("utf-16") else codec
-        # Some codecs are no encodings, and some encodings have another "<".
-        if codec not in _NO_CHARSETS and b"<?xml".decode(codec) == "<?xml":
-            return _WIDER.get(codec, codec)
-    except (LookupError, ValueError):
-        pass
+        codec = found.codec_info.name
+        # Text that is more than ASCII is not in windows-1252, as browsers assume.
+        is_utf_8 = codec.startswith("utf-16") or name.lower().endswith("ascii")
+        return "utf-8" if is_utf_8 else codec
     line = 1 + head.count(b"\n", 0, declared.start(1))
     remedy = "convert the file to UTF-8, and say so in its declaration"
     raise InputError(f"the encoding '{name}' is unknown", path=file.path, line=line, remedy=remedy)

@@ -18,7 +18,7 @@ from mwparserfromhell.parser import ParserError
 from mwparserfromhell.wikicode import Wikicode
 
 from beam_pipelines.reading.web import GAP, NO_SPACES, close_gaps
-from beam_pipelines.records.records import HOLE, Document
+from beam_pipelines.records import HOLE, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
 from labse_tf.languages import is_code
@@ -162,7 +162,7 @@ def plain_text(markup: str, namespaces: frozenset[str]) -> str:
     text = _text_of(code, namespaces)
     text = _SWITCH.sub("", text.replace("'''", "").replace("''", ""))
     lines = (_tidy(" ".join(line.split())) for line in _BREAKS.sub("\n", text).split("\n"))
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, lines))
 
 
 def _check_open(markup: str) -> None:
@@ -221,10 +221,9 @@ _PARTS = {Tag: ("contents",), Wikilink: ("text",), ExternalLink: ("title",), Hea
 
 
 def _is_left_out(node: Node, namespaces: frozenset[str]) -> bool:
-    if not isinstance(node, Wikilink):
-        return False
     # A leading colon makes a link to a page instead of showing it; the namespace is then empty.
-    namespace, colon, _ = str(node.title).partition(":")
+    title = str(node.title) if isinstance(node, Wikilink) else ""
+    namespace, colon, _ = title.partition(":")
     namespace = namespace.strip().lower()
     return bool(colon) and (namespace in namespaces or is_code(namespace))
 

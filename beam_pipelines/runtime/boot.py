@@ -4,9 +4,8 @@ An engine that runs workers as processes (Beam's environment PROCESS) calls `lab
 the addresses of its services. Beam's own containers have a program for this, which needs the paths
 of its image. Here the packages are those of the environment that the command is installed in.
 
-The direct runner starts `python -m beam_pipelines.runtime.boot PARENT'S PROCESS ID`. Beam's own
-module writes about forty lines per worker to stderr, and the traceback of every error. Neither is
-needed: errors reach the caller as exceptions.
+The direct runner starts `python -m beam_pipelines.runtime.boot PARENT'S PROCESS ID`, since Beam's
+own module writes much to stderr: errors reach the caller as exceptions.
 """
 
 from __future__ import annotations
@@ -24,14 +23,10 @@ from collections.abc import Sequence
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the worker of a cluster's machine until the engine ends it."""
-    parser = argparse.ArgumentParser(
-        prog="labse-beam-worker",
-        description="Starts a Beam worker; called by an engine such as Flink. See docs/cluster.md.",
-    )
+    told = "Starts a Beam worker; called by an engine such as Flink. See docs/cluster.md."
+    parser = argparse.ArgumentParser(prog="labse-beam-worker", description=told)
     parser.add_argument("--id", required=True, help="the worker's name")
-    parser.add_argument(
-        "--provision_endpoint", required=True, metavar="HOST:PORT", help="where the engine answers"
-    )
+    parser.add_argument("--provision_endpoint", required=True, help="HOST:PORT of the engine")
     # Engines also pass the addresses that the provision service tells.
     args = parser.parse_known_args(argv)[0]
     # Beam reads it while it is imported.
@@ -45,10 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _provision(endpoint: str) -> dict[str, str]:
     """Returns the environment variables in which Beam's worker expects the engine's answers."""
     import grpc
-    from apache_beam.portability.api import (
-        beam_provision_api_pb2,
-        beam_provision_api_pb2_grpc,
-    )
+    from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
     from apache_beam.runners.worker.worker_id_interceptor import WorkerIdInterceptor
     from google.protobuf import json_format, text_format
 
@@ -59,16 +51,17 @@ def _provision(endpoint: str) -> dict[str, str]:
         request = beam_provision_api_pb2.GetProvisionInfoRequest()
         info = service.GetProvisionInfo(request, wait_for_ready=True, timeout=60).info
 
-    text = text_format.MessageToString
-    variables = {
-        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
-        "LOGGING_API_SERVICE_DESCRIPTOR": text(info.logging_endpoint),
-        "CONTROL_API_SERVICE_DESCRIPTOR": text(info.control_endpoint),
-        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
-    }
+    endpoints = {"LOGGING": info.logging_endpoint, "CONTROL": info.control_endpoint}
     if info.HasField("status_endpoint"):
-        variables["STATUS_API_SERVICE_DESCRIPTOR"] = text(info.status_endpoint)
-    return variables
+        endpoints["STATUS"] = info.status_endpoint
+    return {
+        "PIPELINE_OPTIONS": json_format.MessageToJson(info.pipeline_options),
+        "RUNNER_CAPABILITIES": " ".join(info.runner_capabilities),
+        **{
+            f"{name}_API_SERVICE_DESCRIPTOR": text_format.MessageToString(endpoint)
+            for name, endpoint in endpoints.items()
+        },
+    }
 
 
 def run_quietly(parent: int) -> None:

@@ -38,25 +38,14 @@ from beam_pipelines.runtime.errors import find_cause, is_interruption
 from beam_pipelines.runtime.storage import STORAGE, configure, scheme_of
 from labse_tf.errors import InputError
 
-# Names under which Beam knows runners of this machine, in lower case and without their modules.
-_LOCAL_RUNNERS = (
-    "direct",
-    "directrunner",
-    "fnapirunner",
-    "switchingdirectrunner",
-    "bundlebaseddirectrunner",
-    "prismrunner",
-)
 # Types of `pipeline.runner`; Beam's DirectRunner is the switching one.
 _DIRECT_RUNNERS = (FnApiRunner, SwitchingDirectRunner, BundleBasedDirectRunner)
+# Names under which Beam knows runners of this machine, in lower case and without their modules.
+_LOCAL_RUNNERS = ("direct", "directrunner", "prismrunner")
+_LOCAL_RUNNERS += tuple(runner.__name__.lower() for runner in _DIRECT_RUNNERS)
 
 # From this much input (bytes on disk) the direct runner uses one process per core. Starting these
-# takes 5 s, mostly for importing Beam, against 0.3 s for running in this process, and data is then
-# sent between processes. Measured on 2 cores, about one of which was in use by others, one process
-# against two, in seconds:
-#   10 MB (434,000 short pairs, 108 .gz files): filter 15.7 / 15.2, count words 8.2 / 8.4
-#   30 MB (1.3 million):                        filter 35.7 / 34.9, count words 14.6 / 16.1
-# So small inputs lose nothing with one process, and large ones gain from more if cores are free.
+# takes 5 s: 30 MB of short pairs take as long with two processes as with one.
 MULTI_PROCESS_BYTES = 50_000_000
 # Beam's message for a job that ended badly, before the engine's reason.
 _FAILED = " failed in state FAILED"
@@ -76,9 +65,8 @@ class SharingOptions(PipelineOptions):
 class Engine:
     """The engine that a user's Beam options name.
 
-    Attributes:
-      arguments: the options, with the defaults for the engine.
-      is_distributed: whether workers may be on other machines.
+    `arguments` are the options, with the defaults for the engine. If it `is_distributed`, workers
+    may be on other machines.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
@@ -102,16 +90,12 @@ class Engine:
 
     def check_paths(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         """Raises InputError for a path that workers on other machines cannot read."""
-        if not self.is_distributed or self._shares:
-            return
         for path in map(os.fspath, paths):
-            if path and scheme_of(path) is None:
-                raise InputError(
-                    f"is a path on this machine, which the workers of {self._name} cannot reach",
-                    path=path,
-                    remedy="use s3://, gs:// or hdfs://; or, if all machines have this folder at "
-                    "this path, add --shared-filesystem after `--`",
-                )
+            if self.is_distributed and not self._shares and path and scheme_of(path) is None:
+                problem = f"is a path on this machine: the workers of {self._name} cannot reach it"
+                remedy = "use s3://, gs:// or hdfs://, or, if all machines have this folder, "
+                remedy += "--shared-filesystem after `--`"
+                raise InputError(problem, path=path, remedy=remedy)
 
     def shuffle_folder(self, folder: str) -> str | None:
         """Returns where `shuffle` puts its files; None if this engine carries the data itself."""
@@ -146,14 +130,13 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
         _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
         result = pipeline.run()
-        if isinstance(pipeline.runner, FlinkRunner) and engine.is_distributed:
-            with flink.watched(options):
-                result.wait_until_finish()
-        else:
+        on_flink = isinstance(pipeline.runner, FlinkRunner) and engine.is_distributed
+        with flink.watched(options) if on_flink else contextlib.nullcontext():
             try:
                 result.wait_until_finish()
             except KeyboardInterrupt:
-                result.cancel()
+                if not on_flink:
+                    result.cancel()
                 raise
 
 
@@ -177,9 +160,9 @@ def _causes_raised(engine: Engine) -> Iterator[None]:
         if cause is None and not isinstance(error, InputError):
             cause = next(iter(_deaths[before:]), None)
         if cause is None and engine.is_distributed and _FAILED in str(error):
-            problem = f"the job failed on the cluster{str(error).partition(_FAILED)[2]}"
-            remedy = "look into the logs of its machines, and compare its settings with "
-            cause = InputError(problem.splitlines()[0], remedy=f"{remedy}docs/cluster.md")
+            reason = str(error).partition(_FAILED)[2].partition("\n")[0]
+            remedy = "look into the logs of its machines; see docs/cluster.md"
+            cause = InputError(f"the job failed on the cluster{reason}", remedy=remedy)
         if cause is None:
             raise
         raise cause from error
@@ -190,24 +173,20 @@ def _causes_raised(engine: Engine) -> Iterator[None]:
 def has_worker_processes(beam_options: Sequence[str]) -> bool:
     """Whether these options ask for separate worker processes."""
     options = PipelineOptions(list(beam_options))
-    if options.view_as(StandardOptions).runner is not None:
-        return True
-    return options.view_as(DirectOptions).direct_running_mode == "multi_processing"
+    mode = options.view_as(DirectOptions).direct_running_mode
+    return options.view_as(StandardOptions).runner is not None or mode == "multi_processing"
 
 
 def _set_log_level(runner: beam.runners.PipelineRunner) -> None:
-    if isinstance(runner, _DIRECT_RUNNERS):
-        # These log a worker's exception with its traceback, then raise it: once is enough.
-        level = hints = logging.CRITICAL
-    else:
-        # Only the log of a job on other machines is visible. A line for every type hint that is a
-        # string, as all are because of `annotations`, would bury it.
-        level, hints = logging.INFO, logging.WARNING
-    logging.getLogger("apache_beam").setLevel(level)
-    logging.getLogger("apache_beam.typehints").setLevel(hints)
-    # It warns of every option that only the Java half of an engine knows, and of starting Java.
-    for name in ("options.pipeline_options", "utils.subprocess_server"):
-        logging.getLogger(f"apache_beam.{name}").setLevel(logging.ERROR)
+    # Direct runners log a worker's exception with its traceback, then raise it: once is enough.
+    is_direct = isinstance(runner, _DIRECT_RUNNERS)
+    levels = {"apache_beam": logging.CRITICAL if is_direct else logging.INFO}
+    # Beam warns of every type hint that is a string, as all are because of `annotations`, of every
+    # option that only the Java half of an engine knows, and of starting Java.
+    for name in ("typehints", "options.pipeline_options", "utils.subprocess_server"):
+        levels[f"apache_beam.{name}"] = logging.CRITICAL if is_direct else logging.ERROR
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunner:
@@ -230,8 +209,7 @@ def _direct_runner(options: PipelineOptions, paths: Sequence[str]) -> FnApiRunne
 def _worker_command() -> str:
     # This process's `sys.path`, so that workers find our packages wherever they are started.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
-    python = shlex.quote(sys.executable)
-    worker = f"{python} -m beam_pipelines.runtime.boot {os.getpid()}"
+    worker = f"{shlex.quote(sys.executable)} -m beam_pipelines.runtime.boot {os.getpid()}"
     return f"PYTHONPATH={shlex.quote(path)} exec {worker}"
 
 
@@ -301,8 +279,5 @@ class _Worker(SubprocessSdkWorkerHandler):
 def _death(status: int) -> InputError:
     how = f"was killed (signal {-status})" if status < 0 else f"ended with exit status {status}"
     why = ", probably because memory ran out" if status == -signal.SIGKILL else ""
-    return InputError(
-        f"a worker {how} before the job was done{why}",
-        remedy="use fewer workers (--direct_num_workers=N after `--`), smaller shards, or a "
-        "machine with more memory; or look for its message above",
-    )
+    remedy = "use fewer workers (--direct_num_workers=N after `--`) or smaller shards"
+    return InputError(f"a worker {how} before the job was done{why}", remedy=remedy)

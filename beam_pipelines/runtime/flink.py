@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import sys
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,14 +22,12 @@ from apache_beam.options.pipeline_options import (
 from beam_pipelines.runtime.errors import find_input_error, is_interruption
 from labse_tf.errors import InputError
 
-_log = logging.getLogger("labse")
-
 WORKER_COMMAND = "labse-beam-worker"
 # The path of Beam's job server, if it is not given as an option.
 JOB_SERVER_VARIABLE = "LABSE_FLINK_JOB_SERVER"
-# The life of a worker process after the last step that used it. Starting one takes 2 seconds. If it
-# dies, Beam gives it to each attempt until the job has paused for longer than this. So it is less
-# than the longest delay of Flink's restart strategy, 20 s in scripts/flink.sh.
+# The life of a worker process after the last step that used it. If it dies, Beam gives it to each
+# attempt until the job has paused for longer than this. So it is less than the longest delay of
+# Flink's restart strategy, 20 s in scripts/flink.sh.
 _WORKER_LIFE_MS = 10_000
 # An option of Beam's Java half alone. Flink's default, pipelined exchanges, can block where a step
 # reads another one's output twice (FLINK-10672).
@@ -40,7 +36,6 @@ _BATCH_EXCHANGES = "--execution_mode_for_batch=BATCH_FORCED"
 # of 1 MB each, that was more direct memory than a TaskManager has.
 _MESSAGE_BYTES = "data_buffer_size_limit=100000"
 _POLL_SECONDS = 2.0
-_PROGRESS_SECONDS = 20.0
 # How long a job waits for the first TaskManager to come back.
 _ALONE_SECONDS = 90.0
 _LOCAL = ("[local]", "[auto]")
@@ -56,9 +51,6 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
 
     Workers are processes that `labse-beam-worker` starts, found next to this Python, so it must be
     in the same place on all machines. The parallelism is the number of the cluster's slots.
-
-    Raises:
-      InputError: if the cluster does not answer.
     """
     options = PipelineOptions(list(arguments))
     flink, portable = options.view_as(FlinkRunnerOptions), options.view_as(PortableOptions)
@@ -84,26 +76,24 @@ def complete_options(arguments: Sequence[str]) -> list[str]:
 
 
 def ask(master: str, path: str, method: str = "GET") -> dict:
-    """Returns the answer at `path` of the REST interface of a cluster: HOST:PORT, or its URL.
+    """Returns the answer at `path` of a cluster's REST interface; raises InputError without one.
 
-    Raises:
-      InputError: if there is none.
+    `master` is HOST:PORT, or a URL.
     """
     url = (master if "://" in master else f"http://{master}").rstrip("/") + path
     try:
         request = urllib.request.Request(url, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
+        problem = f"no Flink cluster answers at {master} ({error})"
         remedy = "give its REST address, such as --flink_master=HOST:8081"
-        raise InputError(
-            f"no Flink cluster answers at {master} ({error})", remedy=remedy
-        ) from error
+        raise InputError(problem, remedy=remedy) from error
 
 
 @contextlib.contextmanager
 def watched(options: PipelineOptions) -> Iterator[None]:
-    """Logs the progress of the job of these options while the block waits for it.
+    """Watches the job of these options while the block waits for it.
 
     Flink restarts a job whose worker failed; a worker that met bad input would fail each time, so
     its first InputError cancels the job, and is raised. Ctrl-C cancels it too: the job server could
@@ -134,7 +124,7 @@ class _Watch(threading.Thread):
         self.input_error: InputError | None = None
 
     def run(self) -> None:
-        said, quiet, alone = None, 0.0, 0.0
+        alone = 0.0
         while not self._ended.wait(_POLL_SECONDS):
             try:
                 if self._find() is None:
@@ -144,18 +134,12 @@ class _Watch(threading.Thread):
                 managers = ask(self._master, "/overview")["taskmanagers"]
                 alone = 0.0 if managers else alone + _POLL_SECONDS
                 if alone > _ALONE_SECONDS:
-                    self.input_error = InputError(
-                        f"the Flink cluster has had no TaskManager for {_ALONE_SECONDS:.0f} s",
-                        remedy="look into their logs; if they ran out of memory, give them more "
-                        "or filter with smaller --shard-megabytes; start them again",
-                    )
+                    problem = f"the Flink cluster has had no TaskManager for {alone:.0f} s"
+                    remedy = "look into their logs: they may need more memory, or smaller shards"
+                    self.input_error = InputError(problem, remedy=remedy)
                 if self.input_error is not None:
                     self.cancel()
                     return
-                quiet += _POLL_SECONDS
-                if quiet >= _PROGRESS_SECONDS and (now := self._progress()) != said:
-                    _log.info("%s", now)
-                    said, quiet = now, 0.0
             except InputError:
                 continue  # The job's own messages say if the cluster is lost.
 
@@ -175,8 +159,3 @@ class _Watch(threading.Thread):
                 (job["jid"] for job in jobs if job["name"].startswith(self._name)), None
             )
         return self._job
-
-    def _progress(self) -> str:
-        steps = ask(self._master, f"/jobs/{self._job}")["vertices"]
-        done = sum(step["status"] == "FINISHED" for step in steps)
-        return f"{done} of {len(steps)} steps done"

@@ -14,6 +14,7 @@ import collections
 import hashlib
 import uuid
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
@@ -21,14 +22,7 @@ import zstandard
 from apache_beam.coders import BytesCoder, ListCoder
 from apache_beam.transforms.window import GlobalWindows
 
-from beam_pipelines.records.records import (
-    RECORDS_PER_BATCH,
-    Batch,
-    Record,
-    build_record,
-    decode_example,
-    encode_record,
-)
+from beam_pipelines.records import RECORDS_PER_BATCH, Batch, Record, encode_record, parse_record
 from beam_pipelines.runtime.storage import create_file, join, open_file
 
 # How much a worker holds before it packs it.
@@ -45,17 +39,12 @@ Keyed = tuple[Hashable, Any]
 
 @beam.ptransform_fn
 def GroupValues(keyed, folder: str | None):
-    """PCollection of `(key, values)` -> `(key, Parts)`, one for each key.
+    """PCollection of `(key, values)` -> `(key, parcels)`, one for each key; see `unpack_all`.
 
     Values are lists of bytes. A key is returned even if all of its lists are empty. Files go to
     `folder`; if it is None, the engine carries the values.
     """
-    return (
-        keyed
-        | "Pack" >> PackValues(folder)
-        | "Group" >> beam.GroupByKey()
-        | "Find" >> beam.MapTuple(lambda key, parcels: (key, Parts(parcels)))
-    )
+    return keyed | "Pack" >> PackValues(folder) | "Group" >> beam.GroupByKey()
 
 
 @beam.ptransform_fn
@@ -80,14 +69,12 @@ def HoldBatches(batches, folder: str | None, record_type: type[Record]):
     )
 
 
-class Parts:
-    """An iterable of lists of values, which are loaded one at a time."""
-
-    def __init__(self, parcels: Iterable[Parcel]) -> None:
-        self._parcels = list(parcels)
-
-    def __iter__(self) -> Iterator[list[bytes]]:
-        return map(unpack_values, self._parcels)
+def _unpack_batches(element: tuple[str, Parcel], record_type: type[Record]) -> Iterator[Batch]:
+    language, parcel = element
+    values = unpack_values(parcel)
+    for first in range(0, len(values), RECORDS_PER_BATCH):
+        examples = values[first : first + RECORDS_PER_BATCH]
+        yield Batch(language, [parse_record(record_type, data) for data in examples])
 
 
 def unpack_values(parcel: Parcel) -> list[bytes]:
@@ -98,6 +85,11 @@ def unpack_values(parcel: Parcel) -> list[bytes]:
     with open_file(path) as stream:
         stream.seek(start)
         return _VALUES.decode(zstandard.decompress(stream.read(length)))
+
+
+def unpack_all(parcels: Iterable[Parcel]) -> Iterator[bytes]:
+    """Yields the values in parcels, of which one is held at a time."""
+    return chain.from_iterable(map(unpack_values, parcels))
 
 
 class _Pack(beam.DoFn):
@@ -138,15 +130,6 @@ class _Pack(beam.DoFn):
         return places
 
 
-def _unpack_batches(element: tuple[str, Parcel], record_type: type[Record]) -> Iterator[Batch]:
-    language, parcel = element
-    values = unpack_values(parcel)
-    for first in range(0, len(values), RECORDS_PER_BATCH):
-        examples = values[first : first + RECORDS_PER_BATCH]
-        records = [build_record(record_type, decode_example(data), None) for data in examples]
-        yield Batch(language, records)
-
-
 def hash_of(data: bytes) -> bytes:
     """Returns a hash of HASH_BYTES bytes, which determines a record's position in the output."""
     return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
@@ -183,7 +166,7 @@ class KeepSmallest(beam.CombineFn):
         return smallest([*kept, *items], self._size)
 
     def merge_accumulators(self, accumulators: Iterable[list[Keyed]]) -> list[Keyed]:
-        return smallest((item for kept in accumulators for item in kept), self._size)
+        return smallest(chain.from_iterable(accumulators), self._size)
 
     def extract_output(self, kept: list[Keyed]) -> list[Keyed]:
         return kept

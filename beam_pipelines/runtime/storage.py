@@ -50,9 +50,7 @@ _UNFINISHED = re.compile(r"\.unfinished-[0-9a-f]{32}$")
 
 def join(folder: str, *names: str) -> str:
     """Joins a folder, which may be a URL, and names."""
-    if scheme_of(folder) is None:
-        return os.path.join(folder, *names)
-    return "/".join([folder.rstrip("/"), *names])
+    return os.path.join(folder.rstrip("/") if scheme_of(folder) else folder, *names)
 
 
 def absolute(path: str | os.PathLike[str]) -> str:
@@ -125,13 +123,12 @@ class BeamStorage(Storage):
         return found
 
     def _match(self, pattern: str) -> list[str]:
-        folder = pattern.rpartition("/")[0]
         if scheme_of(pattern) not in _OBJECT_STORES:
+            folder = pattern.rpartition("/")[0]
             if glob.has_magic(folder):
                 fits = re.compile(FileSystem.translate_pattern(pattern)).match
                 return list(filter(fits, self._walk_folders(re.split(r"/[^/]*[*?[]", folder)[0])))
-            # HDFS does not list a folder that is missing.
-            if not FileSystems.exists(folder):
+            if not FileSystems.exists(folder):  # HDFS does not list a folder that is missing.
                 return []
         try:
             [found] = FileSystems.match([pattern])
@@ -150,7 +147,7 @@ STORAGE = BeamStorage()
 
 
 def configure(beam_options: Sequence[str]) -> None:
-    """Gives this process the user's options for stores, such as `--s3_endpoint_url`."""
+    """Sets the user's options for stores, such as `--s3_endpoint_url`, in this process."""
     FileSystems.set_options(PipelineOptions(list(beam_options)))
 
 
@@ -179,8 +176,7 @@ def create_file(path: str) -> Iterator[BinaryIO]:
         try:
             FileSystems.mkdirs(folder)
         except OSError:
-            # Another worker may have made it meanwhile.
-            if not FileSystems.exists(folder):
+            if not FileSystems.exists(folder):  # Else another worker has made it meanwhile.
                 raise
     written = f"{path}.unfinished-{uuid.uuid4().hex}"
     with file_named(path), _create(written) as stream:
@@ -199,7 +195,6 @@ def _create(path: str) -> BinaryIO:
 
 
 def write_file(path: str, content: bytes) -> None:
-    """Writes a file as a whole."""
     with create_file(path) as stream:
         stream.write(content)
 
@@ -228,24 +223,16 @@ def _delete(paths: list[str]) -> None:
         FileSystems.delete([glob.escape(one) if scheme_of(one) == "gs" else one for one in stored])
 
 
-def check_free_folder(path: str | os.PathLike[str], *, overwrite: bool) -> str:
-    """Same as `check_free` for a folder, which may be in a store."""
+def check_free_path(
+    path: str | os.PathLike[str], *, overwrite: bool, is_folder: bool = False
+) -> str:
+    """Same as `check_free_file`, or `check_free` for a folder, for paths that may be in a store."""
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:
-        return str(check_free(path, overwrite=overwrite))
-    path = path.rstrip("/")
-    if not overwrite and STORAGE.walk(path):
-        raise not_free(path, is_folder=True)
-    return path
-
-
-def check_free_path(path: str | os.PathLike[str], *, overwrite: bool) -> str:
-    """Same as `check_free_file` for a file, which may be in a store."""
-    path = STORAGE.resolve(path)
-    if scheme_of(path) is None:
-        return str(check_free_file(path, overwrite=overwrite))
-    if not overwrite and STORAGE.exists(path):
-        raise not_free(path, is_folder=False)
+        return str((check_free if is_folder else check_free_file)(path, overwrite=overwrite))
+    path = path.rstrip("/") if is_folder else path
+    if not overwrite and (STORAGE.walk(path) if is_folder else STORAGE.exists(path)):
+        raise not_free(path, is_folder=is_folder)
     return path
 
 
@@ -263,36 +250,34 @@ def job_folder(path: str, marker: str, *, overwrite: bool) -> Iterator[str]:
             _tidy(absolute(folder))
         return
     remove(join(path, marker))
-    with _removed(path, at_end=False):
-        yield path
-        _tidy(path)
-
-
-@contextlib.contextmanager
-def parts_folder(path: str) -> Iterator[str]:
-    """Yields a folder next to the file `path`, for its parts; it is removed at the end."""
-    folder = absolute(f"{path}.parts")
-    with emptied(Path(folder)) if scheme_of(path) is None else _removed(folder, at_end=True):
-        yield folder
-
-
-@contextlib.contextmanager
-def _removed(folder: str, *, at_end: bool) -> Iterator[None]:
-    """Removes a folder of a store before the block, and after it `at_end`, or if it fails."""
-    remove(folder)
+    remove(path)
     try:
-        yield
+        yield path
     except BaseException:
-        remove(folder)
+        remove(path)
         raise
-    if at_end:
-        remove(folder)
+    _tidy(path)
 
 
 def _tidy(folder: str) -> None:
     remove(join(folder, TEMPORARY))
     # Workers that were killed left these.
     _delete([path for path in STORAGE.walk(folder) if _UNFINISHED.search(path)])
+
+
+@contextlib.contextmanager
+def parts_folder(path: str) -> Iterator[str]:
+    """Yields a folder next to the file `path`, for its parts; it is removed at the end."""
+    folder = absolute(f"{path}.parts")
+    if scheme_of(path) is None:
+        with emptied(Path(folder)):
+            yield folder
+        return
+    remove(folder)
+    try:
+        yield folder
+    finally:
+        remove(folder)
 
 
 @contextlib.contextmanager
@@ -311,15 +296,13 @@ def local_file(path: str, *, overwrite: bool) -> Iterator[Path]:
 def local_copy(path: str) -> str:
     """Returns a folder on this machine with the content of a model's folder.
 
-    A local path is returned as it is. The files of a URL are copied to the folder for temporary
-    files, where all processes of this machine find them. If they change in the store, they are
-    copied again.
+    The files of a URL are copied to the folder for temporary files, where all processes of this
+    machine find them; again, if they change in the store.
     """
     path = STORAGE.resolve(path)
     if scheme_of(path) is None:
         return path
-    files = STORAGE.walk(path)
-    if not files:
+    if not (files := STORAGE.walk(path)):
         raise InputError("no such folder", path=path, remedy="check the path")
     state = repr([(file, STORAGE.stamp(file)) for file in files])
     digest = hashlib.blake2b(state.encode("utf-8"), digest_size=16).hexdigest()

@@ -26,7 +26,7 @@ from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side
 from beam_pipelines.filters import Filter
 from beam_pipelines.filters.unusual_length import count_lengths, describe_lengths
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.records import Batch, Pair
 from benchmarks import make_parser
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 

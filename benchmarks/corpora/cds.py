@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from beam_pipelines.filters.length_ratio import LengthRatio
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from benchmarks import make_parser
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_pairs

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from benchmarks import make_parser, timed
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 

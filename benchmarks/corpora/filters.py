@@ -30,7 +30,7 @@ from beam_pipelines.filters.numbers_disagree import NumbersDisagree
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
 from beam_pipelines.reading.readers import in_batches, read_file
-from beam_pipelines.records.records import Batch, Pair
+from beam_pipelines.records import Batch, Pair
 from benchmarks import make_parser
 from benchmarks.peers.same_work import check_accepted
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files

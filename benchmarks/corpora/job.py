@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from benchmarks import machine, make_parser
 from benchmarks.corpora.filters import count_megabytes, read_pairs
 from benchmarks.peers.opusfilter_settings import settings

@@ -16,7 +16,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from beam_pipelines.records.records import Pair
+from beam_pipelines.records import Pair
 from benchmarks import make_parser
 from benchmarks.corpora.bitext_noise import MAKERS, Corpus
 from labse_tf.files.textio import read_pairs

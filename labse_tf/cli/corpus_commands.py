@@ -114,7 +114,7 @@ def _add_filter_job(
 
 
 def _run_filter_job(job, args: argparse.Namespace) -> None:
-    from beam_pipelines.reporting.report import format_report
+    from beam_pipelines.reporting import format_report
 
     options = dict(vars(args))
     options["megabytes_per_shard"] = options.pop("shard_megabytes")
@@ -125,8 +125,6 @@ def _run_filter_job(job, args: argparse.Namespace) -> None:
 @command(
     lambda parser: _add_filter_job(parser, MONOLINGUAL),
     """
-    --min-sentence-characters N: drop sentences of pages and split lines with fewer characters
-      (default: 0)
     --min-language-confidence P=0.5: drop lines of web pages identified with less, 0 to 1
       (default: %(default)s)
     --[no-]split-sentences: make each sentence a record (default: of pages, not of lines)
@@ -277,7 +275,7 @@ def labse_corpus_embed(args: argparse.Namespace) -> None:
     Writes DIR/<lang>/part-?????-of-?????.npy, for each the same sentences as .txt.gz (line i for
     row i), and DIR/report.json. The order is that of the files, and of the lines within a file."""
     from beam_pipelines import embed_texts
-    from beam_pipelines.reporting.report import format_report
+    from beam_pipelines.reporting import format_report
 
     options = dict(vars(args))
     report = embed_texts.run(sentences_per_shard=options.pop("shard_sentences"), **options)

@@ -67,8 +67,6 @@ def _read_texts(inputs: Iterable[str], title: str) -> Iterator[tuple[str, str]]:
     --counts DIR: keep the word counts in this folder and reuse them for the same text and
       settings; required on a cluster, whose workers must all reach it, such as
       s3://BUCKET/FOLDER
-    --count-shards N: number of count files; a worker holds one in memory (default: by input
-      size)
     """,
     OVERWRITE,
 )

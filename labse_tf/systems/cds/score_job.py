@@ -14,10 +14,17 @@ from apache_beam.ml.inference.base import ModelHandler, RunInference
 from beam_pipelines.filtering.unique_sides import plan_parts
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
-from beam_pipelines.records.records import Batch, Pair, ScoredBatch, encode_record
+from beam_pipelines.records import Batch, Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.errors import input_errors_marked
-from beam_pipelines.runtime.shuffle import HASH_BYTES, GroupValues, KeepSmallest, hash_of
+from beam_pipelines.runtime.shuffle import (
+    HASH_BYTES,
+    GroupValues,
+    KeepSmallest,
+    Parcel,
+    hash_of,
+    unpack_all,
+)
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
@@ -146,10 +153,9 @@ def _assign(batch: ScoredBatch, parts: int) -> Iterator[tuple[tuple[str, int], l
         yield (batch.language, part), lines
 
 
-def _write_part(element: tuple[tuple[str, int], Iterable[list[bytes]]], folder: str) -> None:
-    (language, part), lists = element
-    lines = sorted(line for list_ in lists for line in list_)
-    content = b"".join(line[HASH_BYTES:] for line in lines)
+def _write_part(element: tuple[tuple[str, int], Iterable[Parcel]], folder: str) -> None:
+    (language, part), parcels = element
+    content = b"".join(line[HASH_BYTES:] for line in sorted(unpack_all(parcels)))
     write_file(join(folder, f"{language}-{part:05}.tsv"), content)
 
 

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from text_files import content_of
 
 from beam_pipelines import filter_monolingual
 from beam_pipelines.filtering.duplicate_spans import find_repeated, find_spans, remove_spans
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Sentence
+from beam_pipelines.records import Sentence
 from labse_tf.files.corpus_files import find_corpus_files
 
 
@@ -90,11 +89,7 @@ def write_dumps(folder):
     return sorted(COMMON + list(itertools.chain(*own)))
 
 
-IN_TWO_PROCESSES = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-
-
-@pytest.mark.parametrize("other", [None, pytest.param(IN_TWO_PROCESSES, marks=pytest.mark.slow)])
-def test_across_files_and_the_same_in_two_processes(tmp_path, other):
+def test_across_files(tmp_path):
     expected = write_dumps(tmp_path / "in")
     out = tmp_path / "out"
     report = filter_monolingual.run([str(tmp_path / "in")], str(out))
@@ -105,6 +100,3 @@ def test_across_files_and_the_same_in_two_processes(tmp_path, other):
     assert sorted(record.text for file in files for record in read_file(file)) == expected
     examples = (out / "examples.md").read_text(encoding="utf-8")
     assert examples.count("| en | The river flows") == 3
-    if other:
-        filter_monolingual.run([str(tmp_path / "in")], str(tmp_path / "two"), beam_options=other)
-        assert content_of(tmp_path / "two") == content_of(out)

@@ -52,43 +52,18 @@ def test_lines_that_are_split(tmp_path, run):
     report = run("out", split_sentences=True, scores=True)
     assert_by_hand(report, READ, KEPT)
     thresholds = report["thresholds"]
-    limits = {name: thresholds[name] for name in ("short_line", "long_line", "short_sentence")}
-    assert limits == {"short_line": 10, "long_line": 5000, "short_sentence": 0}
+    assert (thresholds["short_line"], thresholds["long_line"]) == (10, 5000)
     files = [one for one in find_corpus_files([f"{tmp_path}/out"]) if one.format == SHARD]
     found = {record.text for file in files for record in read_file(file)}
     assert {"Yes.", "It rains in the old town.", "Oh?", "Is it."} < found
     # No piece of a line that is too long is kept.
     assert not found.intersection(LONG.replace(". ", ".\n").split("\n"))
     scores = {"inputs": tmp_path / "out/scores", "from_scores": True}
-    moved = run("moved", min_sentence_characters=5, **scores)
-    assert_by_hand(moved, {"short_sentence": 2}, KEPT - 2)
+    assert_by_hand(run("moved", **scores), {}, KEPT)
     with pytest.raises(InputError, match="limit lines, but these scores are of sentences"):
         run("none", min_characters=5, **scores)
-
-
-@pytest.mark.slow
-def test_limits_of_lines_and_of_sentences(run):
-    limits = {"min_characters": 9, "max_characters": 5001, "min_sentence_characters": 5}
-    report = run("out", split_sentences=True, **limits)
-    # "So?" and "Is it" of 5 come in; "Yes.", "So?" and "Oh?" are too short as sentences.
-    assert_by_hand(report, {"long_line": 60, "short_sentence": 3}, KEPT + 50 + 2 - 3)
-
-
-@pytest.mark.slow
-def test_lines_of_pages(tmp_path, run):
-    """C4's filters come first: what they drop is counted as theirs."""
-    path = tmp_path / "enwiki-x.xml"
-    text = "\n\n".join([*LINES[:4], "Home"])
-    path.write_text(
-        f"<mediawiki><page><title>T</title><ns>0</ns><revision><text>{text}</text></revision>"
-        "</page></mediawiki>"
-    )
-    report = run("out", path, min_words=1)
-    assert_by_hand(report, {"long_line": 110, "no_terminal_punctuation": 1}, 52)
 
 
 def test_lines_that_stay_whole(run):
     """A line is a record: the reasons are those of records."""
     assert_by_hand(run("out"), {"too_long": 2, "too_short": 1}, 3)
-    with pytest.raises(InputError, match="limits sentences, but these records are lines"):
-        run("none", min_sentence_characters=5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 
@@ -14,7 +13,7 @@ from beam_pipelines.filtering.prepare_text import TextSettings, find_neighbours,
 from beam_pipelines.filters import LINES
 from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Batch, Document
+from beam_pipelines.records import Batch, Document
 from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
@@ -34,7 +33,9 @@ DOCUMENTS = {
     "th": ["วันนี้ฝนตกหนักมาก", "เราจึงอยู่บ้านทั้งวัน", "พรุ่งนี้จะไปตลาด"],
     "ru": ["Поезд отходит в восемь.", "", "Он приходит в полдень."],
 }
+PAGE = ["Река течёт с гор в море.", "Она очень широкая и глубокая.", "Летом вода в ней тёплая."]
 PAIRS = {
+    *(Neighbours(*both, "ru") for both in itertools.pairwise(PAGE)),
     Neighbours("Der Zug fährt um acht Uhr ab.", "Er kommt am Mittag an.", "de"),
     Neighbours("Am Abend fährt er zurück.", "Die Reise dauert vier Stunden.", "de"),
     Neighbours("Ein anderes Dokument beginnt hier.", "Der Zug fährt um acht Uhr ab.", "de"),
@@ -55,43 +56,29 @@ def read_all(out):
 
 @pytest.fixture
 def clean(tmp_path):
+    """Made of text, and of a page beside it."""
     folder = tmp_path / "documents"
     folder.mkdir()
     for language, lines in DOCUMENTS.items():
         (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "ruwiki-latest-pages-articles.xml").write_text(
+        "<mediawiki><page><title>T</title><ns>0</ns><id>1</id><revision><id>2</id>"
+        f"<text>{' '.join(PAGE)}</text></revision></page></mediawiki>",
+        "utf-8",
+    )
     assert filter_neighbours(folder, tmp_path / "out") == 0
     return tmp_path / "out"
 
 
-def test_text(clean):
+def test_text_and_pages(clean):
     found = read_all(clean)
     assert len(found) == len(PAIRS) and set(found) == PAIRS
     report = json.loads((clean / "report.json").read_text())
     dropped = report["languages"]["de"]["dropped"]
     assert report["languages"]["de"]["read"] == 6
-    assert (dropped["too_short"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
-
-
-@pytest.mark.slow
-def test_shards_are_filtered_again_and_read_for_training(clean, tmp_path, tokenizer, tiny_config):
-    from labse_tf.data.pretraining import pretraining_batches
-
-    assert filter_neighbours(clean, tmp_path / "again") == 0
-    assert set(read_all(tmp_path / "again")) == PAIRS
-    settings = dataclasses.replace(
-        tiny_config.pretrain, objective="cmlm", neighbours=[str(tmp_path / "again")], batch_size=16
-    )
-    batches = pretraining_batches(settings, tokenizer, languages=[], seed=1, stage=0).take(4)
-    special = {0, 101, 102}  # [PAD], [CLS] and [SEP].
-    seen = {
-        tuple(one for one in row if one not in special)
-        for batch in batches.as_numpy_iterator()
-        for row in batch["neighbour"]["input_word_ids"].tolist()
-    }
-    texts = [text for pair in PAIRS for text in pair[:2]]
-    assert seen == {
-        tuple(ids[: settings.sequence_length - 2]) for ids in tokenizer(texts).to_list()
-    }
+    assert (dropped["short_line"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
+    assert filter_neighbours(clean, clean.with_name("again")) == 0
+    assert set(read_all(clean.with_name("again"))) == PAIRS
 
 
 def test_a_line_that_cannot_be_read_is_a_break(tmp_path):
@@ -147,22 +134,3 @@ def test_no_pair_crosses_a_page_or_a_dropped_line(pages):
     assert pairs_of(passages) == [
         pair for page in pages for pair in itertools.pairwise(page) if min(map(len, pair)) >= 10
     ]
-
-
-@pytest.mark.slow
-def test_a_dump_of_wikipedia_beside_text(tmp_path):
-    sentences = ["Der Fluss entspringt in den Alpen.", "Er fließt durch zwei große Seen."]
-    sentences += ["Danach erreicht er die Ebene.", "Am Ende mündet er in das Meer."]
-    (tmp_path / "dewiki-latest-pages-articles.xml").write_text(
-        "<mediawiki><page><title>Fluss</title><ns>0</ns><id>1</id><revision><id>2</id>"
-        f"<text>{' '.join(sentences)}</text></revision></page></mediawiki>",
-        "utf-8",
-    )
-    russian = ("Поезд отходит в восемь.", "Он приходит в полдень.")
-    (tmp_path / "ru.txt").write_text("\n".join(russian), "utf-8")
-    assert filter_neighbours(tmp_path, tmp_path / "out") == 0
-    expected = [
-        *itertools.pairwise(sentences),
-        ("Поезд отходит в восемь.", "Он приходит в полдень."),
-    ]
-    assert sorted(pair[:2] for pair in read_all(tmp_path / "out")) == sorted(expected)

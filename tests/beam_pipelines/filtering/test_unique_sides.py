@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from beam_pipelines import filter_bitext
 from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side, plan_parts
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import Pair
-from labse_tf.cli.main import main
+from beam_pipelines.records import Pair
 from labse_tf.files.corpus_files import SHARD, find_corpus_files
 
 ROWS = [
@@ -37,7 +36,6 @@ def kept(out):
     [
         ("either", 1, 3),
         pytest.param("source", 2, 1, marks=pytest.mark.slow),
-        pytest.param("source", 3, 0, marks=pytest.mark.slow),
         pytest.param("target", 1, 1, marks=pytest.mark.slow),
     ],
 )
@@ -68,13 +66,6 @@ def test_parts_are_planned_by_size(tmp_path, monkeypatch):
     assert plan_parts(files) == -(-(tmp_path / "in/de.tsv").stat().st_size // 1000)
     report = filter_bitext.run([str(tmp_path / "in")], str(tmp_path / "out"), unique_side="either")
     assert report["total"]["kept"] == 2
-
-
-def test_command_has_an_option_for_every_limit(tmp_path):
-    inputs = write(tmp_path / "in", [("Page 3 of 4", "Seite 7 von 9"), *ROWS])
-    args = ["corpus", "filter-bitext", inputs, "--out", str(tmp_path / "out")]
-    assert main([*args, "--unique-side", "target", "--min-number-agreement", "0"]) == 0
-    assert len(kept(tmp_path / "out")) == 5
 
 
 WORDS = st.sampled_from(["a", "A", "b ", "c  d", "C d"])

@@ -22,14 +22,13 @@ from beam_pipelines.filters.numbers_disagree import NumbersDisagree
 from beam_pipelines.filters.unusual_length import (
     LengthStatistics,
     UnusualLength,
-    add_up,
     count_lengths,
     describe_lengths,
     is_finished,
 )
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript, scripts_of
-from beam_pipelines.records.records import Batch, Document, Pair, Sentence
+from beam_pipelines.records import Batch, Document, Pair, Sentence
 from labse_tf.files.record_kinds import BITEXT, KINDS
 from labse_tf.languages import LANGUAGES
 
@@ -57,21 +56,12 @@ def test_scores_and_whether_the_default_accepts_them():
             TooShort(),
             (("",), 0, False),
             (("Guten Tag",), 9, False),
-            (("Guten Tag!",), 10, True),
-            (("今日は天気がいいです",), 10, True),
             (("สวัสดีครับ",), 10, True),  # combining vowel signs are characters too
             (("😀" * 10,), 10, True),  # neither bytes nor UTF-16 units
         ),
-        (TooShort(2), (("Run!", "跑"), 1, False), (("Go.", "去。"), 2, True)),
-        (
-            TooLong(),
-            (("я" * 5000,), 5000, True),
-            (("short", "я" * 5001), 5001, False),
-            (("я" * 5001, "short"), 5001, False),
-        ),
+        (TooLong(), (("я" * 5000,), 5000, True), (("я" * 5001, "short"), 5001, False)),
         (
             LengthRatio(),
-            (("It is a privilege to meet you.", "幸会幸会。"), 30 / 5, True),
             (("Run!", "¡Corre!"), 7 / 4, True),
             (("Red Tide has also been observed in Pasco County.", "።"), 48, False),
             (("a" * 9, "b"), 9, True),
@@ -79,12 +69,9 @@ def test_scores_and_whether_the_default_accepts_them():
         ),
         (
             IdenticalSides(),
-            (("PARIS", "paris"), 1, False),
             (("Straße", "STRASSE"), 1, False),
             (("a b", "a\u3000b"), 1, False),
             (("ΟΔΟΣ", "οδος"), 1, False),
-            (("Paris", "Париж"), 0, True),
-            (("Tom", "Tom."), 0, True),
         ),
         (
             FewLetters(),
@@ -92,15 +79,12 @@ def test_scores_and_whether_the_default_accepts_them():
             (("ภาษาไทย",), 1, True),
             (("ትንሣኤ፡ነው",), 6 / 7, True),
             (("12:30–13:45",), 0, False),
-            (("---- *** ----",), 0, False),
             (("٣٤٥",), 0, False),
             (("an English side", "5 km"), 2 / 3, True),
-            (("an English side", "1234567890 km"), 2 / 12, False),
             (("an English side", ""), 0, False),
         ),
         (
             Markup(),
-            (("Good morning", "<b>Ja</b>"), 7 / 9, False),
             (("<b> Ja </b>", "Guten Morgen"), 7 / 9, False),  # white space does not count
             (("Good morning", "a < b und c > d"), 0, True),  # a tag begins with a letter
             (("Good morning", "R&amp;D"), 5 / 7, False),
@@ -113,17 +97,13 @@ def test_scores_and_whether_the_default_accepts_them():
         ),
         (
             NumbersDisagree(),
-            (("No numbers.", "Keine Zahlen."), 1, True),
             (("Three cats", "3 Katzen"), 1, True),  # spelled out
-            (("1,000 people", "1.000 Leute"), 1, True),
             (("1,000 people", "1 000 Leute"), 1, True),
             (("10,00,000 rupees", "1000000 Rupien"), 1, True),
-            (("in 2019", "في عام ٢٠١٩"), 1, True),
             (("in 2019", "२०१९ में"), 1, True),
             (("3000 men", "3 Tausend Mann"), 1, True),  # the same but for zeros
             (("at 2:30", "um 2.30"), 1, True),
             (("on 5 May 2019", "am 5. Mai 2018"), 1 / 2, True),
-            (("80 degrees", "27 Grad"), 0, False),
             (("1, 2 and 3", "1 und 4"), 2 / 5, True),
         ),
         (
@@ -133,7 +113,6 @@ def test_scores_and_whether_the_default_accepts_them():
             # 13 trigrams each, of which the last three differ.
             (("copy abcdefghijk", "copy abcdefghxyz"), 10 / 16, False),
             (("Tom Hanks", "Tom Hanks"), 0, True),  # short: a name
-            (("We saw the old town", "Wir sahen die alte Stadt"), 0, True),
             (("今天天气很好我们去公园吧好不好",) * 2, 1, False),
         ),
     ):
@@ -146,23 +125,17 @@ def test_scores_and_whether_the_default_accepts_them():
 @pytest.mark.parametrize(
     ("language", "target", "share"),
     [
-        ("de", "Guten Morgen", 1),
         ("de", "Доброе утро", 0),
         ("ru", "Wi Fi да", 2 / 6),
         ("ja", "カタカナとひらがなと漢字ー", 1),  # the long vowel mark has no script of its own
-        ("ja", "안녕하세요", 0),
         ("ko", "안녕하세요 漢字", 1),
         ("hi", "abcदेव", 2 / 5),  # the vowel sign is a mark, not a letter
         ("sr", "Dobar dan", 1),
-        ("sr", "Добар дан", 1),
-        ("mk", "Dobar den", 0),
         ("ar", "123", 1),
         ("ba", "Хәйерле иртә", 1),
         ("ba", "Guten Morgen", 1),  # Latin letters, which many languages use too
         ("ba", "काम", 0),
         ("crh-Latn", "Сабанъыз хайыр", 0),
-        ("crh-Latn", "Sabanız hayır", 1),
-        ("mfe", "Хәйерле", 0),
         ("aii", "ܫܠܡܐ", 1),  # a language of which no script is known
     ],
 )
@@ -174,9 +147,7 @@ def test_wrong_script(language, target, share):
 
 def test_wrong_script_judges_english_too_and_knows_a_script_of_every_language():
     assert score(WrongScript(), "Доброе утро", "Доброе утро", language="ru") == 0
-    for language in LANGUAGES:
-        assert scripts_of(language)
-        assert 0 <= score(WrongScript(), "x", "я", language=language) <= 1
+    assert all(map(scripts_of, LANGUAGES))
 
 
 PAIRS = {
@@ -280,9 +251,7 @@ def test_any_order_and_any_grouping_give_the_same_sums(data):
     counts = [count_lengths(batch_of(shuffled[start : start + 9])) for start in range(0, 130, 9)
               if shuffled[start:]]  # fmt: skip
     groups = data.draw(st.integers(1, 5))
-    found = add_up(
-        [add_up(counts[place : place + groups]) for place in range(0, len(counts), groups)]
-    )
+    found = sum(sum(counts[place : place + groups]) for place in range(0, len(counts), groups))
     np.testing.assert_array_equal(found, whole)
     # The last number is the sum of 1 / length, each off by half a unit of 2^-32 at most.
     exact = sum(Fraction(1, max(1, *sides)) for sides in lengths)

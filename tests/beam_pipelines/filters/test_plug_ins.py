@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,15 +18,6 @@ from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 SHOUTING = re.search(
     r"```python\n(.*?)```", (ROOT / "docs" / "corpora.md").read_text("utf-8"), re.DOTALL
 )[1]
-# The same as a file of the folder: what the command needs to know stands in it.
-IN_THE_FOLDER = (
-    "from beam_pipelines.filters import Option, Use\n"
-    "from labse_tf.files.record_kinds import BITEXT\n"
-    + SHOUTING
-    + """
-    uses = {BITEXT: Use(order=35, threshold=Option("--max-shouting", "drop pairs that shout"))}
-"""
-)
 BARE = "class Bare:\n  name = 'bare'; threshold = 1"
 PAIRS = "Good day!\tGuten Tag!\nGood day!\tGUTEN Tag!\nGood day!\tGUTEN TAG!\n"
 
@@ -43,40 +33,15 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("my_filters", None)
 
 
-def run(command, *arguments, cwd):
-    result = subprocess.run(
-        [*command, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-@pytest.mark.slow
-def test_a_file_in_the_folder_is_found_without_another_edit(folder):
-    copy = folder / "beam_pipelines"
-    shutil.copytree(ROOT / "beam_pipelines", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "filters" / "no_shouting.py").write_text(IN_THE_FOLDER, "utf-8")
-    # `-m` looks for packages in the current folder first, so the copy is the one that runs.
-    labse = [sys.executable, "-m", "labse_tf.cli.main", "corpus", "filter-bitext"]
-    shown = run(labse, "--help", cwd=folder)
-    assert "--max-shouting X      drop pairs that shout (default: 0.6)" in shown
-    run(labse, "de.tsv", "--out", "out", "--max-shouting", "0.5", cwd=folder)
-    report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
-    # Two of the targets have 6 and 8 capitals in 10 characters. 35 is after the ratio of lengths.
-    assert report["total"]["dropped"]["shouting"] == 2
-    names = list(report["thresholds"])
-    assert names[names.index("length_ratio") + 1] == "shouting"
-    assert report["thresholds"]["shouting"] == 0.5
-
-
 @pytest.mark.slow
 def test_a_users_filter_travels_to_other_processes(folder):
     # A console script, unlike `python -m`, does not look into the current folder by itself.
     labse = [str(Path(sys.executable).with_name("labse")), "corpus", "filter-bitext"]
     options = ["--filter", "my_filters:NoShouting=0.7", "--scores"]
     beam = ["--", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    shown = run(labse, "de.tsv", "--out", "out", *options, *beam, cwd=folder)
-    assert "shouting 1" in shown
+    command = [*labse, "de.tsv", "--out", "out", *options, *beam]
+    shown = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert "shouting 1" in shown.stdout, shown.stderr
     report = json.loads((folder / "out" / "report.json").read_text("utf-8"))
     assert report["total"]["dropped"]["shouting"] == 1
     assert list(report["thresholds"].items())[-1] == ("shouting", 0.7)
@@ -97,22 +62,19 @@ def test_its_limit_moves_without_scoring_again_and_sentences_have_it_too(folder)
 @pytest.mark.parametrize(
     ("name", "edit", "error"),
     [
-        ("my_filters", "", "my_filters: is not the name of a filter; give module:attribute"),
+        ("my_filters", "", "my_filters: is not module:attribute"),
         ("no_such:Filter", "", "no_such:Filter: cannot import no_such"),
         ("my_filters:Quiet", "", "my_filters:Quiet: there is no 'Quiet' in my_filters"),
         ("my_filters:NoShouting=x", "", "its threshold 'x' is not a number"),
-        ("my_filters:made=1", "made = NoShouting()", "is an object whose threshold is"),
+        ("my_filters:made=1", "made = NoShouting()", "cannot be built (TypeError"),
         ("my_filters:json", "import json", "its 'name', the reason in report.json, is None"),
         ("my_filters:Bare", f"{BARE}\n  accept = print", "has no method 'score'"),
-        ("my_filters:Bare", f"{BARE}\n  score = print", "has no method 'accept'"),
-        ("my_filters:NoShouting", "del NoShouting.name", "its 'name', the reason in report.json"),
-        ("my_filters:NoShouting", "NoShouting.name = 'too long'", "is 'too long'; set it to one"),
-        ("my_filters:NoShouting", "NoShouting.name = 'too_long'", "'too_long' in report.json, is"),
+        ("my_filters:Bare", f"{BARE}\n  score = print", "or none 'accept'"),
+        ("my_filters:NoShouting", "NoShouting.name = 'too long'", "is 'too long', not one word"),
         ("my_filters:NoShouting", "NoShouting.name = 'few_words'", "'few_words' in report.json"),
         ("my_filters:NoShouting", "NoShouting.name = 'duplicate'", "'duplicate' in report.json"),
         ("my_filters:Needy", "class Needy:\n  def __init__(self, a): 1", "cannot be built (Type"),
         ("my_filters:NoShouting", "del NoShouting.threshold", "has no numeric 'threshold'"),
-        ("my_filters:NoShouting", "import no_such_library", "No module named 'no_such_library'"),
         ("my_filters:NoShouting", "1 +", "cannot import my_filters (SyntaxError"),
     ],
 )
@@ -145,12 +107,3 @@ def test_every_option_belongs_to_one_filter():
         options = [option.name for one in found for option in options_of(one, kind)]
         assert len(set(options)) == len(options)
         assert len({one.name for one in found}) == len(found)
-
-
-def test_the_help_imports_no_large_library():
-    code = (
-        "import sys; from beam_pipelines.filtering.choose_filters import find_filters;"
-        "assert find_filters('bitext') and find_filters('monolingual');"
-        "print({'apache_beam', 'numpy', 'tensorflow'} & set(sys.modules))"
-    )
-    assert run([sys.executable, "-c", code], cwd=ROOT) == "set()\n"

@@ -13,12 +13,9 @@ RU = "Река берёт начало в горах и течёт через д
 TEXTS = {
     "koi8-r": ("koi8-r", RU),
     "shift_jis": ("shift_jis", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
-    "euc-jp": ("euc_jp", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
     "iso-2022-jp": ("iso2022_jp", "この川は山から流れ出て、二つの湖を通って海に注いでいます。"),
     "gb2312": ("gb18030", "这条河发源于山区，流经两个湖泊，最后注入大海。朱镕基"),
-    "big5-hkscs": ("big5hkscs", "這條河發源於山區，流經兩個湖泊，最後注入大海。啲嘢"),
     "euc-kr": ("cp949", "이 강은 산에서 발원하여 두 개의 호수를 지나 바다로 흘러든다. 똠방각하"),
-    "windows-1256": ("cp1256", "ينبع النهر من الجبال ويجري عبر بحيرتين حتى يصل إلى البحر الكبير."),
     "windows-874": ("cp874", "แม่น้ำสายนี้เกิดจากภูเขาและไหลผ่านทะเลสาบสองแห่งลงสู่ทะเล"),
     "iso-8859-7": ("iso8859-7", "Το ποτάμι πηγάζει στα βουνά και διασχίζει δύο λίμνες."),
     "iso-8859-1": ("cp1252", "Le fleuve naît à l’ouest, traverse deux lacs – puis la mer : 5 €."),
@@ -41,30 +38,28 @@ def test_the_header_or_the_page_names_it_and_the_header_wins(label, codec, text)
 
 
 @pytest.mark.parametrize("bom", ["utf-8-sig", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("charset", [None, "koi8-r"])
-def test_a_byte_order_mark_wins_over_both(bom, charset):
+def test_a_byte_order_mark_wins_over_both(bom):
     html = declaring(RU, "windows-1251")
     mark = "" if bom == "utf-8-sig" else "\ufeff"
-    assert decode_html((mark + html).encode(bom), charset) == html
+    for charset in (None, "koi8-r"):
+        assert decode_html((mark + html).encode(bom), charset) == html
 
 
 @pytest.mark.parametrize(
     "declaration",
     [
         '<meta charset="KOI8-R">',
-        "<META CHARSET=koi8-r/>",
         "<meta\nname-of='x' charset = ' koi8-r '>",
-        '<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">',
         "<meta content='text/html;charset=\"KOI8-R\";' http-equiv=content-type>",
         '<meta charset="no-such-thing"><meta charset="koi8-r">',
         '<!-- <meta charset="windows-1251"> --><meta charset="koi8-r">',
         '<meta name="keywords" content="charset=windows-1251"><meta charset="koi8-r">',
     ],
 )
-@pytest.mark.parametrize("charset", [None, "", "no-such-thing", "iso-2022-kr"])
-def test_ways_to_declare_it(declaration, charset):
+def test_ways_to_declare_it(declaration):
     html = page([RU]).replace("<head>", f"<head>{declaration}")
-    assert decode_html(html.encode("koi8-r"), charset) == html
+    for charset in (None, "", "no-such-thing", "iso-2022-kr"):
+        assert decode_html(html.encode("koi8-r"), charset) == html
 
 
 def test_xhtml_declares_it_and_a_meta_element_wins():
@@ -75,14 +70,12 @@ def test_xhtml_declares_it_and_a_meta_element_wins():
     assert decode_html(html.encode("cp1251")) == html
 
 
-@pytest.mark.parametrize("label", [None, "utf-8", "iso-8859-1", "euc-jp", "big5"])
-def test_utf_8_that_cannot_be_what_is_declared(label):
-    # windows-1252 lacks a byte of these letters.
-    html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
-    assert decode_html(html.encode("utf-8"), label) == html
-
-
-def test_what_is_declared_counts_if_the_bytes_are_either():
+def test_utf_8_that_cannot_be_what_is_declared():
+    for label in (None, "utf-8", "iso-8859-1", "euc-jp", "big5"):
+        # windows-1252 lacks a byte of these letters.
+        html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
+        assert decode_html(html.encode("utf-8"), label) == html
+    # What is declared counts if the bytes are either.
     assert decode_html("Ã¼".encode("cp1252"), "iso-8859-1") == "Ã¼"
     assert decode_html("Ã¼".encode("cp1252")) == "ü"
 
@@ -98,12 +91,7 @@ def test_a_damaged_page_keeps_its_encoding():
 
 @pytest.mark.parametrize(
     "content_type",
-    [
-        "text/html; charset=koi8-r",
-        'Text/HTML;Charset="KOI8-R"; x=y',
-        "text/html;charset= 'koi8-r'",
-        "application/xhtml+xml; charset=koi8-r;",
-    ],
+    ['Text/HTML;Charset="KOI8-R"; x=y', "application/xhtml+xml; charset= 'koi8-r';"],
 )
 def test_the_header_of_an_archive(tmp_path, content_type):
     file = archive(tmp_path, page(LINES).encode("koi8-r"), {"Content-Type": content_type})

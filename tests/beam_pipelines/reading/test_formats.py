@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import (
+from beam_pipelines.records import (
     Pair,
     Sentence,
     build_record,
@@ -32,15 +32,7 @@ def framed(records):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("record", "checksum"),
-    # The check value of CRC-32C, and one of RFC 3720 (32 bytes of zeros);
-    # masked as in tensorflow/core/lib/hash/crc32c.h.
-    [(b"123456789", 0xE3069283), (b"", 0), (bytes(32), 0x8A9136AA)],
-)
-def test_crc32c_known_value(record, checksum):
-    masked = (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) % 2**32
-    assert framed([record])[-4:] == masked.to_bytes(4, "little")
+def test_the_checksum_is_computed_in_c():
     # In Python, a record of some megabytes takes half a minute.
     assert google_crc32c.implementation == "c"
 

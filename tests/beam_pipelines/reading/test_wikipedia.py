@@ -8,7 +8,7 @@ import pytest
 from beam_pipelines import filter_monolingual
 from beam_pipelines.reading.readers import read_file, records_and_errors
 from beam_pipelines.reading.wikipedia import plain_text
-from beam_pipelines.records.records import HOLE, Document
+from beam_pipelines.records import HOLE, Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import describe
 
@@ -27,9 +27,9 @@ def page(text, *, title="T", ns=0, redirect=False):
     )
 
 
-def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=None, head=SITE):
+def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=None):
     path = tmp_path / name
-    data = (head + "".join(pages) + "</mediawiki>\n").encode()
+    data = (SITE + "".join(pages) + "</mediawiki>\n").encode()
     if name.endswith(".bz2"):
         # In several streams, as the multistream dumps are.
         data = bz2.compress(data[:400]) + bz2.compress(data[400:])
@@ -50,20 +50,16 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ("<!-- verborgen -->Text.", "Text."),
         ("== Lage ==\nText.", "Lage\nText."),
         ("Text.\n{| class='wikitable'\n|-\n| Zelle\n|}\nMehr.", "Text.\nMehr."),
-        ("'''Москва''' — [[столица]] [[Файл:Герб.svg]]России.", "Москва — столица России."),
         ("'''東京'''は[[日本]]の首都である。<ref>注</ref>", "東京は日本の首都である。"),
-        ("'''القاهرة''' هي [[عاصمة]] [[مصر|مصر العربية]].", "القاهرة هي عاصمة مصر العربية."),
         # Templates that carry text.
         ("It had {{formatnum:6000}} people.", "It had 6000 people."),
         ("It is {{convert|5|km|mi|abbr=on}} long.", "It is 5 km long."),
         ("He is {{cvt|5|ft|6|in|cm|0}} tall.", "He is 5 ft 6 in tall."),
-        ("Built {{circa|1500}} or {{circa}} 1600.", "Built c. 1500 or c. 1600."),
         ("So {{as of|2011|May|lc=y}} it is.", "So as of May 2011 it is."),
         (
             "A {{lang|fr|''mot''}}, a {{lang-de|Wort}}, a {{langx|ru|слово}}.",
             "A mot, a Wort, a слово.",
         ),
-        ("A {{transl|ru|ISO|slovo}} and {{transl|ru|da}}.", "A slovo and da."),
         ("A {{nowrap|{{abbr|km|kilometre}} {{small|long}}}} way.", "A km long way."),
         (
             "The {{USS|Enterprise|CV-6}} is a {{sclass|Yorktown|carrier}}.",
@@ -75,7 +71,6 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
             "Au {{s|XIX}} et au {{XVe siècle}}, Napoléon {{Ier}}.",
             "Au XIXe siècle et au XVe siècle, Napoléon Ier.",
         ),
-        ("En el {{siglo|XIX||s}}, {{unidad|3|m}}.", "En el siglo XIX, 3 m."),
         ("Живёт в {{нп5|Город|городе|en|City}}.", "Живёт в городе."),
         ("{{読み仮名|東京|とうきょう}}は{{仮リンク|街|en|Town}}である。", "東京は街である。"),
         ("[[A|a{{nbsp}}b]] and [http://c {{small|d}}].", "a b and d."),
@@ -85,14 +80,10 @@ def dump(tmp_path, *pages, name="dewiki-latest-pages-articles.xml.bz2", keep=Non
         ("[[X|{{thing}}]] is {{#if:a|b}}.", f"{HOLE} is {HOLE}."),
         ("Let <math>x < 1</math> and <chem>H2O</chem> be.", f"Let {HOLE} and {HOLE} be."),
         ("A {{thing\n|a=1\n}} is.", f"A {HOLE} is."),
-        ("مدينة {{شيء}} كبيرة.", f"مدينة {HOLE} كبيرة."),
-        ("दिल्ली {{कुछ}} है।", f"दिल्ली {HOLE} है।"),
         ("{{未知|東京}}は首都。次の文。{{未知}}都市。", f"{HOLE}は首都。次の文。{HOLE}都市。"),
         # No part of a sentence.
         ("He died.{{sfn|A|2001}} He lived.{{thing}} So.", "He died. He lived. So."),
         ("In 1990,{{thing}} he{{note}} left{{citation needed}}.", "In 1990, he left."),
-        ("Er kam.<ref>{{Literatur|Titel=A}}</ref> {{Belege fehlen}}", "Er kam."),
-        ("東京は首都。{{要出典}}次の文。{{未知}}", "東京は首都。次の文。"),
         ("{{thing}}\nText.\n{{Coord|1|2}}", "Text."),
         ("{{Kasten\n|a=1\n}}'''Bern''' ist.", "Bern ist."),
         ("{{Infobox town}}Bern ({{IPA|bern}}; {{x|(y)}}) is ({{lang|fr|b}}).", "Bern is (b)."),
@@ -137,19 +128,13 @@ def test_a_truncated_dump_is_an_error(tmp_path, name):
     *articles, error = records_and_errors(file)
     assert isinstance(error, InputError) and error.path == file.path
     assert len(articles) < 20
-    for content in (b"", b"no XML at all", b"\x00\xff"):
-        (tmp_path / name).write_bytes(content)
+    no_articles = f"{SITE}{page('Text.', ns=1)}</mediawiki>".encode()
+    no_encoding = b'<?xml version="1.0" encoding="klingon"?>\n<mediawiki></mediawiki>'
+    for content in (b"", b"no XML at all", b"\x00\xff", no_articles, no_encoding):
+        compress = bz2.compress if name.endswith(".bz2") and len(content) > 9 else bytes
+        (tmp_path / name).write_bytes(compress(content))
         with pytest.raises(InputError, match=r"damaged or truncated|has no articles"):
             list(read_file(file))
-
-
-@pytest.mark.parametrize(
-    ("head", "ns"), [(SITE, 1), ('<?xml version="1.0" encoding="klingon"?>\n<mediawiki>', 0)]
-)
-def test_no_articles_and_an_unknown_encoding(tmp_path, head, ns):
-    file = dump(tmp_path, page("Text.", ns=ns), head=head, name="dewiki-x.xml")
-    [error] = records_and_errors(file)
-    assert isinstance(error, InputError) and error.path == file.path
 
 
 def test_job_makes_sentences_of_articles(tmp_path):

@@ -13,12 +13,10 @@ from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monol
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
 
+RAIN = "Rain falls on the old roof."
 PAIRS = {
-    "de": [("Rain falls on the old roof.", "Regen fällt auf das alte Dach."), ("No.", "Nein.")],
-    "ja": [
-        ("Rain falls on the old roof.", "古い屋根に雨が降る。"),
-        ("Good morning!", "おはよう！"),
-    ],
+    "de": [(RAIN, "Regen fällt auf das alte Dach."), ("No.", "Nein.")],
+    "ja": [(RAIN, "古い屋根に雨が降る。"), ("Good morning!", "おはよう！")],
     "ar": [("Good evening to you all.", "مساء الخير لكم جميعا.")],
 }
 
@@ -44,15 +42,31 @@ def corpus(tmp_path_factory):
 
 def test_bitext(store, corpus, tmp_path):
     inputs = store.upload(corpus, "in")
+    beam = {"beam_options": store.options}
     options = {"unique_side": "either", "scores": True, "max_per_language": 1}
     here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), **options)
-    there = filter_bitext.run(
-        [f"{inputs}/*.tsv.gz"], f"{store.url}/clean", beam_options=store.options, **options
-    )
+    there = filter_bitext.run([f"{inputs}/*.tsv.gz"], f"{store.url}/clean", **beam, **options)
     assert there == here
     assert store.content("clean") == content_of(tmp_path / "clean")
+    # The output of a job that has not ended is no input.
+    for name, content in store.content("clean").items():
+        if name != "report.json":
+            store.put(f"unfinished/{name}", content)
+    unfinished = f"{store.url}/unfinished"
+    with pytest.raises(InputError, match=r"has no report\.json") as caught:
+        build_vocab.run([unfinished], str(tmp_path / "v"), **beam)
+    assert caught.value.path == unfinished
+    with pytest.raises(InputError, match=r"has no report\.json"):
+        filter_bitext.run([f"{unfinished}/scores"], "out", from_scores=True, **beam)
+    # What fails leaves nothing.
+    store.put("broken/de.tsv", b"no tab\n")
+    refused = {"broken": "one column", "nothing": "no such file", "in/*.txt": "no bitext files"}
+    for name, message in refused.items():
+        with pytest.raises(InputError, match=message):
+            filter_bitext.run([f"{store.url}/{name}"], f"{store.url}/lost", **beam)
+        assert store.content("lost") == {}
     # By the command, which replaces nothing unasked.
-    command = ["corpus", "filter-bitext", f"{inputs}/*.tsv.gz", "--out", f"{store.url}/clean"]
+    command = ["corpus", "filter-bitext", f"{inputs}/de.tsv.gz", "--out", f"{store.url}/clean"]
     assert main([*command, "--", *store.options]) == 2
     assert main([*command, "--overwrite", "--", *store.options]) == 0
     assert "scores/de/part-00000-of-00001.parquet" not in store.content("clean")
@@ -91,31 +105,6 @@ def test_vectors_by_a_model_in_the_store(store, corpus, model_dir, tmp_path):
     assert kept == expected
 
 
-def test_nothing_is_taken_for_a_result_or_an_input(store, corpus, tmp_path):
-    inputs = store.upload(corpus, "once")
-    store.put("broken/de.tsv", b"no tab\n")
-    refused = {"broken": "one column", "nothing": "no such file", "once/*.txt": "no bitext files"}
-    for name, message in refused.items():
-        with pytest.raises(InputError, match=message):
-            filter_bitext.run(
-                [f"{store.url}/{name}"], f"{store.url}/lost", beam_options=store.options
-            )
-        assert store.content("lost") == {}
-    filter_bitext.run([inputs], f"{store.url}/finished", scores=True, beam_options=store.options)
-    # The output of a job that has not ended is no input.
-    for name, content in store.content("finished").items():
-        if name != "report.json":
-            store.put(f"unfinished/{name}", content)
-    unfinished = f"{store.url}/unfinished"
-    with pytest.raises(InputError, match=r"has no report\.json") as caught:
-        build_vocab.run([unfinished], str(tmp_path / "v"), beam_options=store.options)
-    assert caught.value.path == unfinished
-    with pytest.raises(InputError, match=r"has no report\.json"):
-        filter_bitext.run(
-            [f"{unfinished}/scores"], "out", from_scores=True, beam_options=store.options
-        )
-
-
 @pytest.mark.slow
 def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
     unreliable = []
@@ -137,18 +126,16 @@ def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["out [v2]", "a*b"])
-def test_a_name_is_no_pattern(store, corpus, name):
+def test_a_name_is_no_pattern(store, corpus):
     """Files that its signs would match stay as they are, and are no part of it."""
-    others = [f"patterns/{one}/mine" for one in ("out v", "out 2", "aXb", "qq", "a", "y")]
+    name = "a* [v2]"
+    others = [f"patterns/{one}/mine" for one in ("a v", "aXb 2", "a", "y")]
     for other in others:
         store.put(other, b"mine")
-    inputs = store.upload(corpus, f"patterns/in {name}")
-    out = f"{store.url}/patterns/{name}"
+    inputs, out = store.upload(corpus, f"patterns/in {name}"), f"{store.url}/patterns/{name}"
     for _ in range(2):
         filter_bitext.run([inputs], out, beam_options=store.options, overwrite=True)
         assert {"report.json", "examples.md"} < store.content(f"patterns/{name}").keys()
-        assert all(store.content(f"patterns/{name}").values())
     with pytest.raises(InputError, match="not empty"):
         filter_bitext.run([inputs], out, beam_options=store.options)
     assert [store.get(other) for other in others] == [b"mine"] * len(others)

@@ -8,7 +8,7 @@ import gzip
 import pytest
 from command_line import refused, run
 
-from beam_pipelines.records.records import Pair, Sentence, encode_record, write_records
+from beam_pipelines.records import Pair, Sentence, encode_record, write_records
 from vocab import wordpiece_file
 
 # 9 and 12 bytes of Thai; the vocabulary spells both.

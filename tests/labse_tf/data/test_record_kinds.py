@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_pipelines.filtering import filter_job
-from beam_pipelines.filtering.job_options import JobOptions
+from beam_pipelines.filtering.apply_filters import JobOptions
 from beam_pipelines.filters.character_limits import TooShort
 from beam_pipelines.reading.readers import read_file
-from beam_pipelines.records.records import texts_by_language
+from beam_pipelines.records import texts_by_language
 from labse_tf.data import streams, texts
 from labse_tf.data.record_counts import count_records
 from labse_tf.files import record_kinds

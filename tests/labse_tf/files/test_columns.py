@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import run
 
-from beam_pipelines.reading.file_parts import divide
+from beam_pipelines.reading.find import divide
 from beam_pipelines.reading.readers import read_file, records_and_errors, records_of_part
 from labse_tf.data import texts
 from labse_tf.errors import InputError

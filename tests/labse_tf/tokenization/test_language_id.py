@@ -3,7 +3,7 @@
 import pytest
 
 from beam_pipelines.filters.wrong_language import WrongLanguage
-from beam_pipelines.records.records import Sentence
+from beam_pipelines.records import Sentence
 from labse_tf.tokenization.language_id import identify
 
 SENTENCES = {

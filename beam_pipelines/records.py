@@ -38,15 +38,10 @@ RECORDS_PER_BATCH = 1000
 
 
 class Document(NamedTuple):
-    """A web page or Wikipedia article, before it is split into sentences.
+    """A web page or Wikipedia article, before it is split into sentences."""
 
-    Attributes:
-      text: its paragraphs, one per line; with HOLE where the reader cannot tell what is shown.
-      language: as for `Sentence`; UNDETERMINED if it has to be identified from the text.
-    """
-
-    text: str
-    language: str
+    text: str  # Its paragraphs, one per line; HOLE where the reader cannot tell what is shown.
+    language: str  # UNDETERMINED if it has to be identified from the text.
 
 
 Record = Sentence | Pair | Neighbours | Document
@@ -60,29 +55,19 @@ class Batch(NamedTuple):
 
 
 class ScoredBatch(NamedTuple):
-    """A batch of records with their scores.
-
-    `scores`: name of a filter -> a score for each record; empty for an unsupported language.
-    """
-
     language: str
     records: list[Record]
+    # Name of a filter -> a score for each record; empty for an unsupported language.
     scores: dict[str, list[float]]
 
 
 class NumberedBatch(NamedTuple):
-    """A batch with its position in the corpus.
-
-    Attributes:
-      records: consecutive records of a file, not counting those in other languages.
-      file: the number of the file, from 0.
-      first: the number of the first record among those of this language in this file, from 0.
-    """
+    """Consecutive records of a file, not counting those in other languages."""
 
     language: str
     records: list[Record]
-    file: int
-    first: int
+    file: int  # The number of the file, from 0.
+    first: int  # The number of the first record, from 0, of this language in this file.
 
 
 def texts_of(record: Record) -> tuple[str, ...]:
@@ -112,8 +97,7 @@ def build_record(
 ) -> Record:
     """Returns a record; `language` is used if there is no feature `language_code`.
 
-    Raises:
-      ValueError: as `make_record`, or if a text or the language is missing.
+    Raises ValueError as `make_record`, or if a text or the language is missing.
     """
     try:
         texts = [features[name] for name in field_names(record_type)]
@@ -129,10 +113,7 @@ def make_record(record_type: type[Record], texts: Sequence[str], language: str) 
     """Returns a record with stripped texts, whose language is a code as from `find_code`.
 
     `language` may name both languages of a pair, in the order of its texts: `de-en`. Other codes
-    are kept as they are.
-
-    Raises:
-      ValueError: if it says that both texts of a pair are English.
+    are kept as they are. Raises ValueError if it says that both texts of a pair are English.
     """
     code, swapped = _pair_language(language) if record_type is Pair else (None, False)
     if swapped:
@@ -151,9 +132,8 @@ def _pair_language(language: str) -> tuple[str, bool]:
     return find_code(language) or language, False
 
 
-# The part of `tf.train.Example` that holds byte strings. Field numbers and types are TensorFlow's,
-# so the bytes are the same. A package and a descriptor pool of its own keep it from clashing with
-# TensorFlow's definitions if both are loaded. Names are not part of the wire format.
+# The part of `tf.train.Example` that holds byte strings, with TensorFlow's field numbers and types.
+# Its own package and descriptor pool keep it from clashing with TensorFlow's definitions.
 _DESCRIPTION = """
 name: "labse_example.proto" package: "labse_example" syntax: "proto3"
 message_type { name: "BytesList"
@@ -201,6 +181,11 @@ def decode_example(data: bytes) -> dict[str, str]:
     return {name: value[0].decode("utf-8") for name, value in values.items() if len(value) == 1}
 
 
+def parse_record(record_type: type[Record], data: bytes) -> Record:
+    """Returns the record that `encode_record` serialized."""
+    return build_record(record_type, decode_example(data), None)
+
+
 # A record in a file: the length, its checksum (CRC-32C), the data, their checksum.
 _HEADER = struct.Struct("<Q4s")
 # A longer record is treated as damage, and no memory is allocated for it: 1 GiB.
@@ -227,9 +212,8 @@ def write_records(stream: BinaryIO, records: Sequence[bytes]) -> None:
 def read_records(stream: BinaryIO) -> Iterator[bytes]:
     """Yields the serialized records of a binary stream in TFRecord framing, checksums verified.
 
-    Raises:
-      ValueError: if a record is damaged or cut off, after the records before it; the message gives
-        its number. Errors of the stream are also raised after the records before them.
+    Raises ValueError with the number of a record that is damaged or cut off. Errors of the stream
+    are also raised after the records before them.
     """
     number = 0
     while header := stream.read(_HEADER.size):

@@ -1,1 +1,0 @@
-"""Records and their serialization in TFRecord files, without TensorFlow."""
