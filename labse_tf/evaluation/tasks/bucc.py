@@ -78,8 +78,7 @@ def evaluate(
     }
     settings = {"neighbours": neighbours, "margin": PRIMARY_MARGIN, "retrieval": PRIMARY_RETRIEVAL}
     paths = [path for paths in files.values() for path in paths]
-    directions = ("a -> b (forward)", "b -> a (backward)")
-    return make_record("bucc", encoder, data, paths, directions, settings, scores)
+    return make_record("bucc", encoder, data, paths, settings, scores)
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:

@@ -116,9 +116,8 @@ def evaluate(
         "corpora": results,
     }
     paths = {path for files in corpora.values() for path in files}
-    directions = ("source -> target (forward)", "target -> source (backward)")
     settings = {"ties": "not found", "index": index}
-    return make_record("un", encoder, data, paths, directions, settings, scores)
+    return make_record("un", encoder, data, paths, settings, scores)
 
 
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:

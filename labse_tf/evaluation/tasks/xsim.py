@@ -21,7 +21,7 @@ import numpy as np
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import all_cosines, found
-from labse_tf.evaluation.result import Column, Part, Result, matrix
+from labse_tf.evaluation.result import Column, Part, Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_pool, read_columns, read_pool
 from labse_tf.progress import Progress
@@ -113,9 +113,8 @@ def evaluate(
     everything = (*texts.values(), changed_texts)
     vectors = TextVectors(encoder, itertools.chain.from_iterable(everything))
     by_code = {code: vectors[lines] for code, lines in texts.items()}
-    wanted = [
-        pair for pair in itertools.permutations(texts, 2) if pairs == "all" or english in pair
-    ]
+    every = itertools.permutations(texts, 2)
+    wanted = [pair for pair in every if pairs == "all" or english in pair]
     errors: dict[str, dict[str, float]] = {}
     with Progress("search", total=len(wanted), unit="pair") as progress:
         for one, other in progress.each(wanted):
@@ -137,10 +136,9 @@ def evaluate(
         }
         figures["plus_error"] = float(np.mean([row["error"] for row in figures["plus"].values()]))
     paths = [*files.values(), *filter(None, [perturbed])]
-    directions = ("all",) if pairs == "all" else ("xx -> en", "en -> xx")
     settings = {"margin": margin, "k": k, "pairs": pairs, "english": english}
     settings["perturbed"] = perturbed
-    return make_record("xsim", encoder, data, paths, directions, settings, figures)
+    return make_record("xsim", encoder, data, paths, settings, figures)
 
 
 def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> np.ndarray:
@@ -181,7 +179,7 @@ def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
 
 
 def describe(record: Mapping[str, Any]) -> Result:
-    """Returns the errors to and from English, of xSIM++, and of all pairs as a matrix."""
+    """Returns the errors to and from English, of xSIM++, and the mean of all pairs."""
     errors, english, plus = record["errors"], record["settings"]["english"], record.get("plus", {})
     rows = {
         code: {"to": row[english], "from": errors[english][code]} | plus.get(code, {})
@@ -197,12 +195,11 @@ def describe(record: Mapping[str, Any]) -> Result:
         columns.append(Column("xSIM++", "error", 2, style="bar"))
         columns += [Column(kind, f"kinds.{kind}", 2) for kind in next(iter(plus.values()))["kinds"]]
         means["error"] = record["plus_error"]
-    parts, notes = [Part("", rows, columns, {"mean": means})], []
+    notes = []
     if record["settings"]["pairs"] == "all":
-        parts.append(matrix("sentence, searched", errors, in_table=False))
         notes.append(f"mean of all pairs: {100 * record['error']:.2f}")
     units = {f"{one}-{two}": error for one, row in errors.items() for two, error in row.items()}
-    return Result(parts, units, notes)
+    return Result([Part("", rows, columns, {"mean": means})], units, notes)
 
 
 def perturb(

@@ -45,7 +45,7 @@ def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
     assert read_inference_pairs(str(path)) == InferencePairs({"en": [("c", "d")]}, ["neutral"])
     first, second = OFFICIAL.splitlines()[:2]
     for text, told in (
-        ("gold_label\tpremise\na\tb\n", "but no 'sentence1'"),
+        ("gold_label\tpremise\na\tb\n", "has no premise, hypothesis"),
         (OFFICIAL[: OFFICIAL.rindex("th\t")], "has the pair 7 in some languages, but not in 'th'"),
         (f"{first}\n", "has only a header"),
         (f"{first}\n{second}\n{second}\n", "is a second pair 7 in 'de'"),
