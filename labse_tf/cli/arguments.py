@@ -100,8 +100,8 @@ DIM = """
 # The settings of the nearest-neighbour search.
 SEARCH = """
 -k, --neighbours N=4: neighbours of a sentence on the other side, for the margin
---index NAME=auto: exact: compare all pairs; approximate: only likely neighbours; auto (default):
-  exact up to 10^11 comparisons, such as 300,000 x 300,000
+--index {auto,exact,approximate}=auto: exact: compare all pairs; approximate: only likely
+  neighbours; auto (default): exact up to 10^11 comparisons, such as 300,000 x 300,000
 --recall X=0.95: share of true neighbours that an approximate search should find
 """
 # `word_limit` returns its value.

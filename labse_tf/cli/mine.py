@@ -47,11 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """,
         SEARCH,
         """
-        --margin NAME=ratio: ratio (default) or distance: the similarity of a pair relative to the
-          mean over its neighbours; absolute: the similarity itself
-        --retrieval NAME=max: forward: the best target of each source; backward: the best source of
-          each target; intersection: pairs found in both directions; max (default): pairs found in
-          either, the higher score first
+        --margin {ratio,distance,absolute}=ratio: ratio (default) or distance: the similarity of a
+          pair relative to the mean over its neighbours; absolute: the similarity itself
+        --retrieval {forward,backward,intersection,max}=max: forward: the best target of each
+          source; backward: the best source of each target; intersection: pairs found in both
+          directions; max (default): pairs found in either, the higher score first
         --[no-]one-to-one: use each sentence in at most one pair, the best one left (default with
           max)
         --threshold X: keep pairs with this score or above

@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         pairs PAIRS.tsv: source, target, ...; - reads stdin
         --out FILE.tsv=-: output file (default: stdout)
-        --margin NAME: ratio or distance: relative to the mean similarity of both sentences'
-          neighbours; absolute (default): the cosine itself, which keeps nothing in memory or on
-          disk
+        --margin {ratio,distance,absolute}=absolute: ratio or distance: relative to the mean
+          similarity of both sentences' neighbours; absolute (default): the cosine itself, which
+          keeps nothing in memory or on disk
         """,
         DIM,
         SEARCH,
@@ -41,15 +41,13 @@ def run(args: argparse.Namespace) -> None:
     from labse_tf.retrieval.job import Options
     from labse_tf.retrieval.scoring import score
 
-    names = ("neighbours", "threshold", "index", "recall", "dim")
+    names = ("neighbours", "margin", "threshold", "index", "recall", "dim")
     read, written = score(
         args.pairs,
         args.out,
         model=args.model,
         open_encoder=open_encoder,
-        options=Options(
-            margin=args.margin or "absolute", **{name: getattr(args, name) for name in names}
-        ),
+        options=Options(**{name: getattr(args, name) for name in names}),
         overwrite=args.overwrite,
     )
     logging.getLogger("labse").info("%d pairs written of %d", written, read)

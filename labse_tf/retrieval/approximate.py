@@ -9,10 +9,8 @@ copy of the vectors in memory.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -108,7 +106,7 @@ def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -
 
     Each list is searched twice, for different sources. The first pass covers only the nearest list
     of each source: it takes little time, and few vectors of the other lists are nearer than those
-    found there. Meanwhile `folder` holds the codes of the vectors, if there are many.
+    found there. The codes of many vectors are kept in `folder`.
     """
     sources, targets = search.sources, search.targets
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
@@ -116,11 +114,12 @@ def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -
     # A source is in several lists, so several threads may find neighbours for it.
     lock = Lock()
     steps = 2 * plan.count
-    with threads() as pool, contextlib.ExitStack() as stack:
+    with threads() as pool:
         source_codes = target_codes = None
         if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < steps:
-            both = _code_both(sources, targets, pool, folder)
-            source_codes, target_codes = stack.enter_context(both)
+            coder = Coder(sources.shape[1])
+            source_codes = code_all(sources, coder.code_sources, pool, folder=folder)
+            target_codes = code_all(targets, coder.code_targets, pool, folder=folder)
 
         def run(step: int) -> None:
             number_of_pass, number = divmod(step, plan.count)
@@ -155,22 +154,6 @@ def _members(lists: np.ndarray, count: int) -> Callable[[int], np.ndarray]:
     ones = np.ones(lists.size, bool)
     matrix = scipy.sparse.csr_array((ones, lists.ravel(), ends), (len(lists), count)).tocsc()
     return lambda number: matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]
-
-
-@contextlib.contextmanager
-def _code_both(
-    sources: ArrayLike, targets: ArrayLike, pool: ThreadPoolExecutor, folder: Path
-) -> Iterator[tuple[Codes, Codes]]:
-    coder = Coder(sources.shape[1])
-    files = folder / "source_codes.npy", folder / "target_codes.npy"
-    try:
-        yield (
-            code_all(sources, coder.code_sources, pool, file=files[0]),
-            code_all(targets, coder.code_targets, pool, file=files[1]),
-        )
-    finally:
-        for file in files:
-            file.unlink(missing_ok=True)
 
 
 def _part(vectors: ArrayLike, places: np.ndarray, best: Neighbours, codes: Codes | None) -> Part:

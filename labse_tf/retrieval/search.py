@@ -112,28 +112,24 @@ def _search(
 
 
 def _plan(search: Search, k: int, folder: Path, recall: float):
+    """Returns the `Lists` of an approximate search, made once."""
     from labse_tf.retrieval import approximate
 
     sides = search.sources, search.targets
     counts = [side.shape[0] for side in sides]
-    centroids_file, lists_file = folder / "centroids.npy", folder / "lists.npz"
-    if not centroids_file.exists():
+    file = folder / "plan.npz"
+    if not file.exists():
         count = approximate.default_lists(*counts)
         with Progress("train lists", total=count, unit="list") as progress:
             centroids = approximate.train_centroids(*sides, count)
             progress.update(count)
-        with whole_file(centroids_file) as partial:
-            np.save(partial, centroids)
-    centroids = np.load(centroids_file, allow_pickle=False)
-    if not lists_file.exists():
         with Progress("assign to lists", total=sum(counts), unit="vector") as progress:
-            plan = approximate.make_lists(
-                *sides, centroids, k, recall=recall, on_progress=progress.update
-            )
-        with whole_file(lists_file) as partial:
-            np.savez(partial, sources=plan.sources, targets=plan.targets)
-    with np.load(lists_file, allow_pickle=False) as kept:
-        return approximate.Lists(kept["sources"], kept["targets"], len(centroids))
+            step = progress.update
+            plan = approximate.make_lists(*sides, centroids, k, recall=recall, on_progress=step)
+        with whole_file(file) as partial:
+            np.savez(partial, **plan._asdict())
+    with np.load(file, allow_pickle=False) as kept:
+        return approximate.Lists(kept["sources"], kept["targets"], int(kept["count"]))
 
 
 def _run(

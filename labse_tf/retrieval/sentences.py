@@ -13,7 +13,14 @@ from labse_tf.embedding.file import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines, split_pair, strip
-from labse_tf.retrieval.vectors import ArrayLike, Selection, Vectors, not_unit, open_vectors
+from labse_tf.retrieval.vectors import (
+    ArrayLike,
+    Selection,
+    Vectors,
+    is_binary,
+    not_unit,
+    open_vectors,
+)
 
 SIDES = ("source", "target")
 NOWHERE = -1
@@ -126,16 +133,24 @@ class _UnitEncoder:
 
 
 def open_sides(
-    sides: Sequence[Sentences], paths: Sequence[str], *, dim: int | None = None
+    sides: Sequence[Sentences],
+    paths: Sequence[str],
+    *,
+    dim: int | None = None,
+    binary: bool = True,
 ) -> list[ArrayLike]:
     """Opens the vectors of the lines of two files; returns the vectors of distinct sentences.
 
     Raises:
-      InputError: as `open_vectors`, or if the number of rows differs from the number of lines.
+      InputError: as `open_vectors`, if the number of rows differs from the number of lines, or if
+        there are binary vectors and `binary` is False.
     """
     opened: list[ArrayLike] = []
     for side, path in zip(sides, paths, strict=True):
         vectors = open_vectors(path, dim=opened[0].shape[1] if opened else dim, check=False)
+        if is_binary(vectors) and not binary:
+            remedy = "rescore by float32, float16 or int8 vectors"
+            raise InputError("holds binary vectors, which are not exact", path=path, remedy=remedy)
         if len(vectors) != len(side.places):
             problem = f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines"
             raise InputError(problem, path=path, remedy="embed that file again with `labse embed`")
@@ -159,22 +174,18 @@ def read_gold(path: str | os.PathLike[str], sides: Sequence[Sentences]) -> set[t
     pairs = set()
     for number, line in read_lines(path):
         columns = zip(split_pair(line, os.fspath(path), number), sides, SIDES, strict=True)
-        source, target = (_place(*column, path, number) for column in columns)
-        pairs.add((source, target))
+        places = []
+        for column, side, name in columns:
+            if not (column.isascii() and column.isdigit()):
+                problem = f"the {name} column is '{column[:40]}', not the number of a line"
+            elif not 1 <= int(column) <= len(side.places):
+                problem = f"there is no line {int(column)} in {side.path}"
+            elif side.places[int(column) - 1] == NOWHERE:
+                problem = f"line {int(column)} of {side.path} is empty"
+            else:
+                places.append(int(side.places[int(column) - 1]))
+                continue
+            remedy = "give the lines of source and target, counted from 1, with a tab between"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
+        pairs.add((places[0], places[1]))
     return pairs
-
-
-def _place(
-    column: str, side: Sentences, name: str, path: str | os.PathLike[str], number: int
-) -> int:
-    remedy = f"check the {name} column against that file"
-    if not (column.isascii() and column.isdigit()):
-        problem = f"the {name} column is '{column[:40]}', not the number of a line"
-        remedy = "give the lines of source and target, counted from 1, with a tab between"
-    elif not 1 <= int(column) <= len(side.places):
-        problem = f"there is no line {int(column)} in {side.path}, which has {len(side.places)}"
-    elif side.places[int(column) - 1] == NOWHERE:
-        problem = f"line {int(column)} of {side.path} is empty"
-    else:
-        return int(side.places[int(column) - 1])
-    raise InputError(problem, path=path, line=number, remedy=remedy)

@@ -197,9 +197,9 @@ def open_vectors(
             raise InputError(problem, path=file, remedy="name the shards of one job")
         shards.append(shard)
         start += shard.shape[0]
-    vectors = Vectors(path, shards)
-    if not len(vectors):
+    if not start:
         raise InputError("holds no vectors", path=path, remedy="embed some text")
+    vectors = Vectors(path, shards)
     if check:
         vectors.check()
     return vectors
@@ -232,50 +232,35 @@ def _files(path: Path) -> list[Path]:
         problem = "holds shards of several jobs" if totals else "holds no part-?????-of-?????.npy"
         remedy = "name a .npy file, or a folder of the shards of one job"
         raise InputError(problem, path=path, remedy=remedy)
-    total = totals.pop()
+    [total] = totals
     names = [f"part-{number:05d}-of-{total:05d}.npy" for number in range(total)]
-    for name in names:
-        if name not in found:
-            raise InputError(f"{name} is missing", path=path, remedy="run its job again")
+    if missing := [name for name in names if name not in found]:
+        raise InputError(f"{missing[0]} is missing", path=path, remedy="run its job again")
     return [path / name for name in names]
 
 
 def _open_shard(path: Path, start: int) -> _Shard:
-    if path.suffix == ".parquet":
-        problem = "is Parquet, which is not supported here"
-        raise InputError(problem, path=path, remedy="let `labse embed` write a .npy")
+    remedy = "make it again with `labse embed`, or by numpy.save in C order"
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         # NumPy's own message would suggest allowing pickles.
         problem = "is not a complete .npy array of numbers"
-        raise InputError(problem, path=path, remedy="make it again with `labse embed`") from error
+        raise InputError(problem, path=path, remedy=remedy) from error
     if not isinstance(array, np.memmap):
-        raise InputError("is not a .npy file", path=path, remedy="save one array with numpy.save")
+        raise InputError("is not a .npy file", path=path, remedy=remedy)
     known = array.dtype in (*_FLOATS, *_QUANTISED)
     if array.ndim != 2 or not known or not array.flags.c_contiguous:
-        shape = ", ".join(map(str, array.shape))
-        raise InputError(
-            f"holds {array.dtype} [{shape}], where float32, float16 or quantised vectors "
-            "[rows, dimension] are expected",
-            path=path,
-            remedy="save the vectors in that form (C order)",
-        )
-    calibration = _calibration(path, array) if array.dtype in _QUANTISED else None
+        problem = f"holds {array.dtype} {list(array.shape)}, not vectors [rows, dimension]"
+        raise InputError(problem, path=path, remedy=remedy)
+    calibration = None
+    if array.dtype in _QUANTISED:
+        calibration = read_calibration(path)
+        if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
+            problem = f"is for {calibration.kind} vectors in {calibration.columns} columns, but "
+            problem += f"{path.name} holds {array.dtype} in {array.shape[1]}"
+            raise InputError(problem, path=calibration_path(path), remedy=REMEDY)
     return _Shard(path, start, array.shape, array.dtype, array.offset, calibration)
-
-
-def _calibration(path: Path, array: np.ndarray) -> Calibration:
-    calibration = read_calibration(path)
-    if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
-        raise InputError(
-            f"is for {calibration.kind} vectors of dimension {calibration.dim} "
-            f"({calibration.dtype}, {calibration.columns} columns), but {path.name} holds "
-            f"{array.dtype} with {array.shape[1]} columns",
-            path=calibration_path(path),
-            remedy=REMEDY,
-        )
-    return calibration
 
 
 def is_binary(vectors: ArrayLike) -> bool:

@@ -59,7 +59,7 @@ RECALL = 0.99
 NEAREST = 2
 
 # The encoder facts that its vectors depend on; the last one only some have.
-_IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
+_IDENTITY = ("name", "kind", "sequence_length", "model_sha256")
 _LEADING = "leading_columns"
 
 

@@ -104,8 +104,7 @@ def evaluate(
     scores = {"accuracy": mean_of_targets(languages, source), "languages": languages}
     if len(found) > len(languages):
         scores["crossed"] = {
-            one: {other: found[one, other]["mean"] for other in languages}
-            for one in languages
+            one: {other: found[one, other]["mean"] for other in languages} for one in languages
         }
     counts = {"trained": len(training.labels), "test": len(test.labels)}
     scores |= {**facts, **counts, "majority": majority(test.labels)}

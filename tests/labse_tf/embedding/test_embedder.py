@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import shutil
@@ -148,8 +147,7 @@ def test_onnx_gives_the_tokens_and_vectors_of_the_model_dir(
     assert opened.model._tokenize(texts) == expected
     before = embedder.texts_cut
     np.testing.assert_allclose(opened.encode(texts), embedder.encode(texts), atol=2e-5)
-    vocab = hashlib.sha256((onnx_dir / "vocab.txt").read_bytes()).hexdigest()
-    facts = {"kind": "model dir", "sequence_length": 128, "dim": 16, "vocabulary_sha256": vocab}
+    facts = {"kind": "model dir", "sequence_length": 128, "dim": 16}
     facts["texts_cut"] = embedder.texts_cut - before
     assert facts.items() <= opened.facts().items() and facts["texts_cut"] > 0
 

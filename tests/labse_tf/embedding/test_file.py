@@ -347,7 +347,6 @@ def test_lines_with_zero_vectors_are_counted(folder, caplog):
     [
         *((out, "float32", "use .npy or .parquet") for out in ("out", "out.txt", "out.npz")),
         *(("out.parquet", dtype, f"cannot hold {dtype} vectors") for dtype in QUANTISED),
-        ("out.npy", "int4", "--dtype is int4; give one of float32, float16, int8, b"),
     ],
 )
 def test_outputs_are_refused_before_any_work(folder, out, dtype, problem):

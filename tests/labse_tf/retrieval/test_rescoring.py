@@ -72,14 +72,6 @@ def test_the_number_of_candidates_depends_on_the_vectors(files, tmp_path):
             assert (one.indices == other.indices).mean() > 0.9
 
 
-def test_vectors_that_do_not_match_are_refused(files, tmp_path):
-    coarse, fine = ([open_vectors(path) for path in files[name]] for name in ("int8", "float32"))
-    with pytest.raises(ValueError, match=r"60 and 60 vectors, rescored by \[60, 59\]"):
-        search_both(
-            *coarse, 2, tmp_path, index="exact", recall=1.0, rescored_by=[fine[0], fine[1][:59]]
-        )
-
-
 # The command.
 
 
@@ -137,7 +129,7 @@ def test_a_stop_while_searching_bits_goes_on(files, tmp_path, mine, monkeypatch)
     assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
-def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine):
+def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine, labse):
     source, target = files["float32"]
 
     def assert_refused(problem, *arguments):
@@ -145,6 +137,8 @@ def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine):
         assert status == 2 and problem in error and not (tmp_path / "out.tsv").exists()
 
     assert_refused("--candidates without --rescore", "--candidates", 9)
+    status, _, error = labse("mine", "m", "a", "b", "--out", "out", "--rescore", *files["int8"])
+    assert status == 2 and "--rescore without --embeddings" in error
     few = ("--rescore", source, target, "--candidates", 3)
     assert_refused("--candidates is 3; give as many as --neighbours (4) or more", *few)
     bad = np.load(target)
@@ -164,9 +158,3 @@ def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine):
     calibration_path(files["binary"][0]).unlink()
     problem = "source.binary.npy: holds quantised vectors, but its calibration"
     assert_refused(problem, "--rescore", source, target)
-
-
-def test_rescoring_needs_vectors_to_search_with(files, tmp_path, labse):
-    command = ("mine", "no:model", "a.txt", "a.txt", "--out", tmp_path / "out.tsv")
-    status, _, error = labse(*command, "--rescore", *files["int8"])
-    assert status == 2 and "--rescore without --embeddings" in error
