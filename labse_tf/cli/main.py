@@ -51,7 +51,7 @@ _SUMMARIES = {
     ("score",): "compute the similarity, or margin score, of given pairs",
     ("eval",): "evaluate a model on a task",
     ("eval", "translation"): "BLEU and chrF of translations",
-    ("eval", "compare"): "compare results of `labse eval`: a table, an HTML page",
+    ("eval", "compare"): "compare results of `labse eval`, with intervals",
 }
 # Commands whose modules are not named by their words.
 _MODULES = {

@@ -86,7 +86,6 @@ def place(tmp_path, monkeypatch):
         "translate run my/text/de.txt --to en --out my/text/de.txt",
         "eval sts model --data my --out my/pairs/scored.tsv",
         "eval un model --data my --work my",
-        "eval compare results/sts.json results --out results/sts.json",
     ],
 )
 def test_every_command_refuses(capsys, place, command):
