@@ -17,7 +17,7 @@ from labse_tf.embedding.protocol import TextVectors
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import split_compression
 from labse_tf.files.staging import input_path
-from labse_tf.files.textio import ends_early, read_lines, split_pair, strip, with_columns
+from labse_tf.files.textio import ends_early, read_lines, read_pairs, strip
 from labse_tf.languages import require_code
 
 AGAIN = "fetch the file again"
@@ -208,13 +208,11 @@ class AlignedFiles(NamedTuple):
         Raises:
           InputError: as `read_lines`, or if a text is empty or contains a NUL byte.
         """
-        path, first, lines = self[side], 0, read_lines(self[side])
+        path, lines = self[side], read_lines(self[side])
         if self.is_table:
-            first, lines = with_columns(lines, path)
-        for number, line in lines:
-            if self.is_table:
-                line = split_pair(line, path, number, first=first)[side]
-            yield check_text(line, path, number)
+            lines = ((number, pair[side]) for number, *pair in read_pairs(path))
+        for number, text in lines:
+            yield check_text(text, path, number)
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:

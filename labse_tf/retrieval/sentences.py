@@ -95,10 +95,7 @@ def embed_sides(
 ) -> list[Vectors]:
     """Writes, or finishes writing, `source.npy` and `target.npy` in `folder`, and opens them.
 
-    Args:
-      sides: source and target, the same as before an interruption.
-      folder: the job's work folder.
-      open_encoder: called only if there is something to embed.
+    The encoder is opened only if there is something to embed.
 
     Raises:
       InputError: if the encoder's vector for a sentence does not have unit length.
@@ -115,20 +112,16 @@ def embed_sides(
 class _UnitEncoder:
     """An encoder that reports sentences whose vector does not have unit length."""
 
-    def __init__(self, encoder: Encoder, sentences: Sentences) -> None:
-        self._encoder = encoder
-        self._sentences = sentences
+    def __init__(self, encoder: Encoder, side: Sentences) -> None:
+        self._encoder, self._side = encoder, side
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         vectors = self._encoder.encode(texts)
         for bad in not_unit(vectors):
-            place = self._sentences.texts.index(texts[bad])
-            raise InputError(
-                f"the model's vector for '{texts[bad][:60]}' is not of unit length",
-                path=self._sentences.path,
-                line=int(self._sentences.lines[place]) + 1,
-                remedy="remove the sentence, or use another model",
-            )
+            line = int(self._side.lines[self._side.texts.index(texts[bad])]) + 1
+            problem = f"the model's vector for '{texts[bad][:60]}' is not of unit length"
+            remedy = "remove the sentence, or use another model"
+            raise InputError(problem, path=self._side.path, line=line, remedy=remedy)
         return vectors
 
 

@@ -44,15 +44,6 @@ def evaluate(
     `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the metrics over all
     pairs of the set, and `mean`, the mean over its files. `spearman`: the mean of the sets' `all`.
     A correlation is NaN if all similarities are equal.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("sts").mkdir()
-      >>> text = "5.0\\tA cat.\\tThe cat.\\n3.0\\tA cat.\\tA rat.\\n0.0\\tEin Hund.\\tMiau!\\n"
-      >>> _ = Path("sts/animals.test.tsv").write_text(text)
-      >>> record = evaluate(encoder, "sts")
-      >>> record["sets"]["sts"]["files"]["animals"]["pairs"], round(record["spearman"], 3)
-      (3, 0.5)
     """
     files: dict[str, dict[str, str]] = {}
     found = find_files(data, _FILE, "<set>/<name>.tsv of score<TAB>sentence 1<TAB>sentence 2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 
@@ -54,43 +55,21 @@ def test_anything_like_a_list_is_taken(encoder):
         (text for text in TEXTS),
     ):
         np.testing.assert_array_equal(encoder().encode(given), expected)
+    assert len(Lengths().encode([])) == 0
 
 
 @each_encoder
-@pytest.mark.parametrize(
-    ("item", "error"),
-    [
-        *((item, TypeError) for item in (None, float("nan"), 7, b"bytes", pandas.NA, ["nested"])),
-        *((item, ValueError) for item in ("\ud83d", "a\udce9b", "\ud83d\ude00")),
-    ],
-)
-def test_an_item_that_is_no_text_is_named(encoder, item, error):
-    with pytest.raises(error, match=r"\b3\b"):
-        encoder().encode(["a", "b", "😀", item, None])
-
-
-@each_encoder
-@pytest.mark.parametrize(
-    "given",
-    [
-        "Hello",
-        np.str_("Hello"),
-        b"Hello",
-        {"a": "b"},
-        {"a", "b"},
-        np.array("Hello"),
-        np.array([["a", "b"]]),
-        pandas.DataFrame({"text": TEXTS}),
-    ],
-    ids=lambda given: type(given).__name__,
-)
-def test_anything_else_is_refused(encoder, given):
-    with pytest.raises(TypeError, match="list of strings"):
-        encoder().encode(given)
-
-
-def test_nothing_gives_no_rows():
-    assert Lengths().encode([]).shape == (0, 2)
+def test_anything_else_is_refused(encoder):
+    for item in (None, float("nan"), 7, b"bytes", pandas.NA, ["nested"]):
+        with pytest.raises(TypeError, match=r"\b3\b"):
+            encoder().encode(["a", "b", "😀", item, None])
+    for item in ("\ud83d", "a\udce9b", "\ud83d\ude00"):
+        with pytest.raises(ValueError, match=r"\b3\b"):
+            encoder().encode(["a", "b", "😀", item, None])
+    arrays = (np.array("Hello"), np.array([["a", "b"]]), pandas.DataFrame({"text": TEXTS}))
+    for given in ("Hello", np.str_("Hello"), b"Hello", {"a": "b"}, {"a", "b"}, *arrays):
+        with pytest.raises(TypeError, match="list of strings"):
+            encoder().encode(given)
 
 
 # Python objects.
@@ -128,25 +107,21 @@ def test_rows_of_another_length_are_scaled_and_zeros_stay():
     assert encoder.encode([]).shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    "value, problem",
-    [
+def test_anything_but_a_finite_row_per_text_is_refused():
+    for value, problem in (
         (np.zeros((2, 3), np.float32), "float32 [2, 3]"),
         (np.zeros(1, np.float32), "float32 [1]"),
         (np.zeros((1, 3), np.int64), "int64 [1, 3]"),
         (None, "object []"),
         (np.array([[1.0, np.nan]]), "NaN or infinity for text 0"),
-    ],
-)
-def test_anything_but_a_finite_row_per_text_is_refused(value, problem):
-    with pytest.raises(InputError) as caught:
-        opened(Broken(value)).encode(["one"])
-    assert problem in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=re.escape(problem)):
+            opened(Broken(value)).encode(["one"])
 
 
-@pytest.mark.parametrize(
-    "name, problem",
-    [
+def test_names_of_nothing(pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    for name, problem in (
         ("hashed_encoders:missing", "no 'missing'"),
         ("no_such_module_here:x", "cannot import no_such_module_here"),
         ("hashed_encoders:number", "has no encode()"),
@@ -154,13 +129,9 @@ def test_anything_but_a_finite_row_per_text_is_refused(value, problem):
         ("hashed_encoders:makes_nothing", "returned a NoneType"),
         ("tests", "is not a model"),
         ("README.md", "is a file"),
-    ],
-)
-def test_names_of_nothing(name, problem, pytestconfig, monkeypatch):
-    monkeypatch.chdir(pytestconfig.rootpath)
-    with pytest.raises(InputError) as caught:
-        open_encoder(name)
-    assert problem in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=re.escape(problem)):
+            open_encoder(name)
 
 
 @pytest.mark.parametrize("folder", [True, False])

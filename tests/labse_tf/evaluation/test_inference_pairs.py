@@ -57,26 +57,22 @@ def test_files_of_xnli_and_multinli_are_read_by_their_header(tmp_path):
 
 
 def test_reading(folder):
+    """A pair without a label in one language is left out in all."""
     for entry in (folder, folder / "train.*", folder / "*.tsv"):
         found = read_inference_pairs(str(entry))
         assert list(found.texts) == ["ar", "de", "th"]
         assert found.texts["de"] == [tuple(row.split("\t")[:2]) for row in ROWS["de"]]
         assert found.labels == ["entailment", "neutral"]
-
-
-def test_one_compressed_file_without_a_name_before_its_language(tmp_path):
-    path = tmp_path / "zh.tsv.xz"
-    path.write_bytes(lzma.compress("狗在睡觉\t动物在休息\t0\n下雨\t下雪\t-\n".encode()))
-    found = read_inference_pairs(str(path))
-    assert found == InferencePairs({"zh": [("狗在睡觉", "动物在休息")]}, ["0"])
-
-
-def test_a_pair_without_a_label_in_one_language_is_left_out_in_all(folder):
     path = folder / "train.th.tsv"
     path.write_text(path.read_text("utf-8").replace("\tneutral", "\t-"), "utf-8")
     found = read_inference_pairs(str(folder))
     assert found.labels == ["entailment"]
     assert {len(rows) for rows in found.texts.values()} == {1}
+    # One compressed file, without a name before its language.
+    path = folder / "zh.tsv.xz"
+    path.write_bytes(lzma.compress("狗在睡觉\t动物在休息\t0\n下雨\t下雪\t-\n".encode()))
+    found = read_inference_pairs(str(path))
+    assert found == InferencePairs({"zh": [("狗在睡觉", "动物在休息")]}, ["0"])
 
 
 @pytest.mark.parametrize(
