@@ -135,7 +135,7 @@ class ModelDir:
         self._check_saved_models()
 
     def sha256(self) -> str:
-        """Returns the SHA-256, in hex, of all files of the preprocessor or tokeniser, and encoder."""
+        """Returns the SHA-256 of all files of the preprocessor, or tokeniser, and the encoder."""
         before = self.path / ("tokenizer" if self.is_laser_2018 else "preprocessor")
         files = [*before.rglob("*"), *self.encoder.rglob("*")]
         if not before.is_dir():

@@ -142,12 +142,8 @@ def transfer(
 ) -> tuple[dict[str, float], dict[Any, dict[str, float]]]:
     """Trains a network with each seed and measures its accuracy on every test.
 
-    Args:
-      train: of the source language.
-      dev: of the same language; the first network's accuracy on it chooses the penalty of all.
-      tests: by name, functions that make the examples; they are called one after another.
-      network: its layers and training.
-      seeds: how many networks.
+    The first network's accuracy on `dev` chooses the penalty of all. The functions that make the
+    examples of `tests` are called one after another.
 
     Returns:
       `penalty` and the mean `dev_accuracy`; by test the `mean` over seeds, and their standard

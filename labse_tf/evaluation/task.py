@@ -162,13 +162,8 @@ def make_record(
 ) -> dict[str, Any]:
     """Returns the record of a task; to be called after all texts have been encoded.
 
-    Args:
-      task: its name.
-      encoder: its `facts()` are recorded, if it has them, as encoders from `open_encoder` do.
-      data: the folder that the user gave.
-      files: the files in it that were read.
-      settings: the task's options.
-      scores: the task's own keys; the first is the primary metric.
+    `files` in the folder `data` were read; `settings` are the task's options, and `scores` its own
+    keys, of which the first is the primary metric.
     """
     primary_metric = next(iter(scores))
     files = [os.fspath(file) for file in files]
@@ -202,8 +197,7 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        problem = f"cannot be read as a record ({error})"
-        raise InputError(problem, path=path, remedy=remedy) from error
+        raise InputError(f"cannot be read ({error})", path=path, remedy=remedy) from error
     if not isinstance(record, dict) or not record.keys() >= _NEEDED:
         raise InputError("is not a record of a task", path=path, remedy=remedy)
     return record
@@ -276,13 +270,8 @@ def evaluate_all(
     """Evaluates each task that has no record yet, and writes `out/<name>.json`.
 
     A record of other files is replaced. Returns a message for each task that failed; the others'
-    records are written nonetheless.
-
-    Args:
-      encoder: any.
-      root: the folder of the tasks' folders.
-      out: a folder for the records.
-      show: called with each table, and with a summary at the end.
+    records are written nonetheless. `show` is called with each table, and with a summary at the
+    end.
 
     Raises:
       InputError: if there are no data, or `out` has a record of another encoder, or one that was

@@ -32,14 +32,10 @@ def find_files(
 ) -> dict[Any, str]:
     """Returns the paths of the files in the folder `data` whose names match, by their key.
 
-    Args:
-      data: the folder.
-      pattern: of the name without compression; if it has a "/", of the path below `data`.
-      expected: the files that the error names if there are none.
-      key: of a match; by default its groups.
+    The pattern is of the name without compression, or if it has a "/", of the path below `data`.
 
     Raises:
-      InputError: if there are none, or two files have the same key.
+      InputError: if there are none such as `expected`, or two files have the same key.
     """
     root, found = Path(data), {}
     paths = root.rglob("*") if "/" in pattern.pattern else root.glob("*")
@@ -63,11 +59,7 @@ def side_of(names: Mapping[str, str], wanted: str, data: str | os.PathLike[str],
 
 
 def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
-    """Returns the text without surrounding white space.
-
-    Raises:
-      InputError: if nothing is left, or it contains a NUL byte.
-    """
+    """Returns the text stripped; raises InputError if nothing is left, or there is a NUL byte."""
     text = strip(text)
     if not text or "\0" in text:
         problem = "the line holds a NUL byte" if text else "the text is empty"
@@ -130,15 +122,15 @@ def read_scores(
     Raises:
       InputError: if one is not a finite number, or not between `least` and `most`.
     """
-    scores = []
-    for line, text in enumerate(texts, 1):
+    scores = np.full(len(texts), np.nan)
+    for place, text in enumerate(texts):
         with contextlib.suppress(ValueError):
-            scores.append(float(text))
-        if len(scores) < line or not (math.isfinite(scores[-1]) and least <= scores[-1] <= most):
+            scores[place] = float(text)
+        if not (math.isfinite(scores[place]) and least <= scores[place] <= most):
             limits = "" if most == math.inf else f" from {least} to {most}"
             problem = f"the score '{text[:40]}' is not a number{limits}"
-            raise InputError(problem, path=path, line=line, remedy="give the score as 3.5")
-    return np.array(scores)
+            raise InputError(problem, path=path, line=place + 1, remedy="give the score as 3.5")
+    return scores
 
 
 class ScoredPairs(NamedTuple):

@@ -19,7 +19,7 @@ import faiss
 import numpy as np
 import scipy.sparse
 
-from labse_tf.retrieval.codes import Coder, code_all, likely_bounds
+from labse_tf.retrieval.codes import Coder, code_all
 from labse_tf.retrieval.neighbours import (
     FEWEST_CODED,
     Neighbours,
@@ -133,7 +133,7 @@ def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -
                 for first in range(0, len(some), _ROWS_PER_BLOCK):
                     rows = some[first : first + _ROWS_PER_BLOCK]
                     own = part(sources, rows, search.forward, source_codes)
-                    compare(own, listed, lock, bounds=likely_bounds)
+                    compare(own, listed, lock, likely=True)
 
         while start < steps:
             # Within a pass, so that no two threads search the same list.

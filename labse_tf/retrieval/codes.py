@@ -117,30 +117,26 @@ def code_all(
     return Codes(numbers, errors, longest, some.step)
 
 
-def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
+def bounds(
+    sources: Codes, targets: Codes, *, likely: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns bounds of the difference between products of codes and of vectors.
 
-    They are float32 `[n]`, for each source with any target, and `[m]`, for each target.
+    They are float32 `[n]`, for each source with any target, and `[m]`, for each target. The likely
+    ones hold for nearly all products: six standard deviations. The rounding errors of rotated unit
+    vectors have random directions, so the standard deviation of the inner product of an error and a
+    vector is the product of their lengths, divided by the square root of the dimension.
+    (Coordinates of longer vectors are clipped, and such errors point in the direction of the
+    vectors.)
     """
+    share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1])) if likely else 1.0
 
     def bound(source_errors, target_errors):
-        return source_errors * targets.longest + (sources.longest + source_errors) * target_errors
+        errors = source_errors * targets.longest + (sources.longest + source_errors) * target_errors
+        return share * errors
 
     by_target = bound(sources.errors.max(), targets.errors)
     return bound(sources.errors, targets.errors.max()), by_target
-
-
-def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """Same as `bounds`, but for nearly all products: six standard deviations.
-
-    The rounding errors of rotated unit vectors have random directions. The standard deviation of
-    the inner product of an error and a vector is thus the product of their lengths, divided by the
-    square root of the dimension. (Coordinates of longer vectors are clipped, and such errors point
-    in the direction of the vectors.)
-    """
-    share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1]))
-    by_source, by_target = bounds(sources, targets)
-    return share * by_source, share * by_target
 
 
 def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:

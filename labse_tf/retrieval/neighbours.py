@@ -176,11 +176,11 @@ class Part:
     codes: codes.Codes | None
 
 
-def compare(sources: Part, targets: Part, lock: Lock, *, bounds: Callable = codes.bounds) -> None:
+def compare(sources: Part, targets: Part, lock: Lock, *, likely: bool = False) -> None:
     """Compares all sources with all targets, and inserts the neighbours found.
 
     Another thread may insert neighbours of the same sources, with the same lock, but not of the
-    same targets. `bounds` is `codes.bounds` or `codes.likely_bounds`.
+    same targets. For `likely` see `codes.bounds`.
     """
     sides = sources, targets
     # Limits only rise: if another thread raises them meanwhile, a few candidates are too many.
@@ -190,11 +190,10 @@ def compare(sources: Part, targets: Part, lock: Lock, *, bounds: Callable = code
     if coded and all(limit is None or np.isfinite(limit).all() for limit in limits):
         found = codes.products(sources.codes.numbers, targets.codes.numbers)
         unit = sources.codes.step * targets.codes.step
+        bounds = codes.bounds(sources.codes, targets.codes, likely=likely)
         near = [
             None if limit is None else _reaching(one, (limit - off - _ROUNDING) / unit)
-            for one, limit, off in zip(
-                (found, found.T), limits, bounds(sources.codes, targets.codes), strict=True
-            )
+            for one, limit, off in zip((found, found.T), limits, bounds, strict=True)
         ]
     else:
         found = products(sources.vectors[:], targets.vectors[:])

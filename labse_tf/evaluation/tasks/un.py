@@ -181,13 +181,10 @@ def _forget_others(folder: Path, encoder: Encoder, files: AlignedFiles) -> None:
 def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, float]:
     """Returns `p_at_1` and `same_text`.
 
-    `p_at_1`: the share of queries whose right candidate is nearer than all others. `same_text`: the
-    share whose nearest text equals the right one, so that duplicates are no errors. A tie of the
-    two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
-
-    Args:
-      found: `[n, 2]`, or `[n, 1]`, nearest candidates; the right one has the query's index.
-      candidates: `[n]`, equal where texts are equal.
+    `p_at_1`: the share of queries whose right candidate, which has the query's index, is nearer
+    than all others. `same_text`: the share whose nearest text equals the right one, so that
+    duplicates are no errors. A tie of the two nearest is a miss in `p_at_1`; in `same_text`, if
+    their texts differ: `candidates`, `[n]`, are equal where texts are.
     """
     first, last = found.indices[:, 0], found.indices[:, -1]
     ties = (first != last) & (found.similarities[:, 0] == found.similarities[:, -1])

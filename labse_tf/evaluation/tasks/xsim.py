@@ -53,10 +53,7 @@ _WORDS = re.findall(
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 # Behind a lower-case word or a comma: not at the start of a sentence.
 _NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
-_NOT = re.compile(r" not\b|n['’]t\b")
-# Before n't these are other words.
-_CONTRACTED = re.compile(r"\b(?:can|won|shan)['’]t\b", re.IGNORECASE)
-_WHOLE = {"can": "can", "won": "will", "shan": "shall"}
+_NOT = re.compile(r" not\b")
 _AUXILIARY = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|do|did)\b"
     r"(?! not\b|['’])"
@@ -229,9 +226,7 @@ def _other_names(text: str, draw: random.Random, names: Sequence[str]) -> Iterat
 
 
 def _negations(text: str, draw: random.Random) -> Iterator[str]:
-    contracted = {match.end(): match for match in _CONTRACTED.finditer(text)}
-    changes = [(match, "") for match in _NOT.finditer(text) if match.end() not in contracted]
-    changes += [(match, _WHOLE[match[0][:-2].lower()]) for match in contracted.values()]
+    changes = [(match, "") for match in _NOT.finditer(text)]
     changes += [(match, f"{match[0]} not") for match in _AUXILIARY.finditer(text)]
     changes += [(match, _OPPOSITES[match[0].lower()]) for match in _OPPOSITE.finditer(text)]
     draw.shuffle(changes)

@@ -88,7 +88,7 @@ def refused(paths, told, capfd):
     ("texts", "told"),
     [
         ({"a.json": "[]"}, "one result cannot be compared"),
-        ({"a.json": "{", "b.json": "{}"}, "cannot be read as a record"),
+        ({"a.json": "{", "b.json": "{}"}, "cannot be read ("),
         ({"a.json": '{"task": "chess"}', "b.json": "{}"}, "is not a record of a task"),
     ],
 )

@@ -109,15 +109,3 @@ def test_refused_before_the_model_is_loaded(tmp_path, capsys, task, arguments, p
     assert main(["eval", task, "no:such", "--data", str(write(tmp_path, task)), *arguments]) == 2
     assert problem in capsys.readouterr().err
     assert taken.read_text() == "kept"
-
-
-def test_retrieval_with_a_baseline(tmp_path, capsys):
-    data = write(tmp_path, "retrieval")
-    command = ["eval", "retrieval", ENCODER, "--data", str(data), "--baseline", "tfidf"]
-    out = tmp_path / "out.json"
-    assert main([*command, "--max-candidates", "1", "--out", str(out)]) == 0
-    record = json.loads(out.read_text("utf-8"))
-    assert record["max_candidates"] == 1 and set(record["average"]) == {"model", "tfidf"}
-    header, german, average = map(str.split, capsys.readouterr().out.strip("\n").splitlines())
-    assert header == ["pairs", "model", "xx-en", "en-xx", "tfidf", "xx-en", "en-xx"]
-    assert german == ["de", "1", *4 * ["100.0"]] and average == ["average", *4 * ["100.0"]]

@@ -118,11 +118,7 @@ def test_numbers_names_and_negations_are_changed():
         (0, TEXTS[0].replace("old", "new")),
         (0, TEXTS[0].replace("with", "without")),
         (1, TEXTS[1].replace("is not", "is")),
-        (1, TEXTS[1].replace("wasn't", "was")),
         (1, TEXTS[1].replace("before", "after")),
-        (3, TEXTS[3].replace("can't", "can")),
-        (3, TEXTS[3].replace("won't", "will")),
-        (3, TEXTS[3].replace("can’t", "can")),
     }
 
 

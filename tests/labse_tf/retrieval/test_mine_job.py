@@ -107,10 +107,11 @@ def test_thresholds_keep_scores_that_reach_them(thai_and_arabic, tmp_path, labse
 # Stops in the middle.
 
 
-@pytest.mark.parametrize("stop_after", [0, 90])
+@pytest.mark.parametrize("stop_after", [0, 48, 90])
 def test_a_stop_while_embedding_loses_one_chunk_at_most(
     thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after
 ):
+    """Work of other settings is refused, or replaced."""
     source, target, _ = thai_and_arabic
     monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
     out = tmp_path / "pairs.tsv"
@@ -125,9 +126,23 @@ def test_a_stop_while_embedding_loses_one_chunk_at_most(
             with open(unfinished, "ab") as file:
                 file.write(b"abc")
     monkeypatch.setattr(encoder, "stop_after", None)
+    for name, others in (
+        ("neighbours", (*command, "-k", 2)),
+        ("dim", (*command, "--dim", 8)),
+        ("source", ("mine", MODEL, target, target, "--out", out)),
+    ):
+        if stop_after:
+            status, _, error = labse(*others)
+            assert status == 2 and "pairs.tsv.work: holds the work of an interrupted job" in error
+            assert f"({name})" in error
     assert labse(*command)[0] == 0
     assert sorted(encoder.seen) == sorted([*sentences_of("th"), *sentences_of("ar")])
     assert len(read_rows(out)) == 48
+    status, _, error = labse(*command)
+    assert status == 2 and "pairs.tsv: the output exists already" in error
+    write_lines(source, sentences_of("th")[:40])
+    assert labse(*command, "--overwrite")[0] == 0
+    assert len(read_rows(out)) == 40
 
 
 @pytest.mark.parametrize("index", ["exact", "approximate"])
@@ -157,26 +172,6 @@ def test_a_stop_while_searching_goes_on(
     assert starts == [0, 0, 20 if index == "exact" else 16]
     assert len(encoder.seen) == seen
     assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
-
-
-def test_work_of_other_settings_is_refused_or_replaced(
-    thai_and_arabic, encoder, tmp_path, labse, monkeypatch
-):
-    source, target, _ = thai_and_arabic
-    command = ("mine", MODEL, source, target, "--out", tmp_path / "pairs.tsv")
-    monkeypatch.setattr(encoder, "stop_after", 48)
-    assert labse(*command)[0] == 130
-    monkeypatch.setattr(encoder, "stop_after", None)
-    status, _, error = labse(*command, "-k", 2)
-    assert status == 2 and "pairs.tsv.work: holds the work of an interrupted job" in error
-    assert "(neighbours)" in error and "(dim)" in labse(*command, "--dim", 8)[2]
-    write_lines(source, sentences_of("th")[:40])
-    status, _, error = labse(*command)
-    assert status == 2 and "(source)" in error
-    assert labse(*command, "--overwrite")[0] == 0
-    assert len(read_rows(tmp_path / "pairs.tsv")) == 40
-    status, _, error = labse(*command)
-    assert status == 2 and "pairs.tsv: the output exists already" in error
 
 
 @contextmanager
@@ -211,9 +206,11 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
 # Bad input.
 
 
-@pytest.mark.parametrize(
-    ("gold", "message"),
-    [
+def test_gold_that_points_nowhere_is_refused_before_any_work(
+    thai_and_arabic, encoder, tmp_path, labse
+):
+    source, target, path = thai_and_arabic
+    for gold, message in (
         (["1\t1", "53\t1"], ":2: there is no line 53 in "),
         (["0\t1"], ":1: there is no line 0 in "),
         (["2\t1"], ":1: line 2 of "),
@@ -221,68 +218,52 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
         (["1\tแมว"], ":1: the target column is 'แมว', not the number of a line"),
         (["1"], ":1: one column where source<TAB>target is expected"),
         ([], ": the file is empty"),
-    ],
-)
-def test_gold_that_points_nowhere_is_refused_before_any_work(
-    thai_and_arabic, encoder, tmp_path, labse, gold, message
-):
-    source, target, path = thai_and_arabic
-    write_lines(path, gold)
-    status, out, error = labse(
-        "mine", MODEL, source, target, "--out", tmp_path / "out.tsv", "--gold", path
-    )
-    assert (status, out) == (2, "")
-    assert error.startswith(f"labse: error: {path}{message}") and error.count("\n") == 1
+    ):
+        write_lines(path, gold)
+        command = ("mine", MODEL, source, target, "--out", tmp_path / "out.tsv", "--gold", path)
+        status, out, error = labse(*command)
+        assert (status, out) == (2, "")
+        assert error.startswith(f"labse: error: {path}{message}") and error.count("\n") == 1
     assert not encoder.seen
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
+def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse):
+    other = write_lines(tmp_path / "b.txt", ["x"])
+    for lines, message in (
         ([], "a.txt: the file is empty"),
         (["", "  "], "a.txt: has no line with text"),
         (["one", "t\0wo"], "a.txt:2: the line has a NUL byte"),
         (["one", "", "nothing"], "a.txt:3: the model's vector for 'nothing' is not of unit length"),
-    ],
-)
-def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, message):
-    path, other = write_lines(tmp_path / "a.txt", lines), write_lines(tmp_path / "b.txt", ["x"])
-    status, _, error = labse("mine", MODEL, path, other, "--out", tmp_path / "out.tsv")
-    assert status == 2
-    assert message in error and error.splitlines()[-1].startswith("labse: error: ")
+    ):
+        path = write_lines(tmp_path / "a.txt", lines)
+        command = ("mine", MODEL, path, other, "--out", tmp_path / "out.tsv", "--overwrite")
+        status, _, error = labse(*command)
+        assert status == 2 and message in error
+        assert error.splitlines()[-1].startswith("labse: error: ")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse):
+    path = write_lines(tmp_path / "a.txt", ["x"])
+    command = ("mine", MODEL, path, path, "--out", tmp_path / "out.tsv")
+    for options, message in (
         (["--neighbours", 0], "--neighbours is 0; give 1 or more"),
         (["--recall", 0], "--recall is 0.0; give more than 0"),
         (["--margin", "cosine"], "--margin: invalid choice: 'cosine'"),
         (["--retrieval", "both"], "--retrieval: invalid choice: 'both'"),
         (["--index", "hnsw"], "--index: invalid choice: 'hnsw'"),
-        (["--dim", 2, "--embeddings", "a", "b"], "3 names where SOURCE TARGET"),
+        (["--embeddings", "a", "b"], "3 names where SOURCE TARGET"),
         (["--dim", 0], "--dim is 0; give 1 or more"),
         (["--dim", 17], "has vectors of 16 dimensions, and --dim is 17; give 16 or less"),
-        (["extra"], "4 names where MODEL SOURCE TARGET are expected"),
-        (["--report", "{folder}/out.tsv"], "out.tsv: is the same file as --out"),
-        (["--report", "{folder}"], ": is a folder; name a file to write to"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse, options, message):
-    path = write_lines(tmp_path / "a.txt", ["x"])
-    options = [str(option).format(folder=tmp_path) for option in options]
-    command = ("mine", MODEL, path, path, *options, "--out", tmp_path / "out.tsv")
-    status, _, error = labse(*command)
-    assert status == 2 and message in error
-    assert not encoder.seen and sorted(tmp_path.iterdir()) == [path]
-
-
-def test_vectors_that_are_not_there_are_refused(tmp_path, labse):
-    path = write_lines(tmp_path / "a.txt", ["x"])
-    command = ("mine", path, path, "--out", tmp_path / "out.tsv", "--embeddings")
+        (["--report", tmp_path / "out.tsv"], "out.tsv: is the same file as --out"),
+        (["--report", tmp_path], ": is a folder; name a file to write to"),
+    ):
+        status, _, error = labse(*command, *options)
+        assert status == 2 and message in error
+    embedded = (*command[:1], *command[2:], "--embeddings")
     for arguments, message in (
         (["a", "b", "--dim", 2], "--dim is for a MODEL, not for --embeddings"),
         ([tmp_path / "no.npy"] * 2, f"labse: error: {tmp_path}/no.npy: no such file"),
     ):
-        status, _, error = labse(*command, *arguments)
+        status, _, error = labse(*embedded, *arguments)
         assert status == 2 and message in error
+    assert not encoder.seen and sorted(tmp_path.iterdir()) == [path]

@@ -157,7 +157,7 @@ def test_likely_bounds_hold_for_nearly_all(kind):
     sources, targets = coder.code_sources(rows), coder.code_targets(others)
     found = codes.products(sources.numbers, targets.numbers) * (sources.step * targets.step)
     apart = np.abs(found - rows.astype(float) @ others.astype(float).T)
-    by_source, by_target = codes.likely_bounds(sources, targets)
+    by_source, by_target = codes.bounds(sources, targets, likely=True)
     assert (apart <= by_source[:, np.newaxis] + 1e-5).all()
     assert (apart <= by_target + 1e-5).all()
     # Not so wide that anything would do: two standard deviations do not hold 99 in 100.
