@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,16 +22,16 @@ from labse_tf.files.outputs import (
     whole_file,
     work_folder,
 )
-from labse_tf.files.textio import open_to_write
+from labse_tf.files.textio import open_to_write, read_lines
 from labse_tf.retrieval.mining import Pairs, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import search_both
 from labse_tf.retrieval.sentences import (
     Sentences,
+    distinct,
     embed_sides,
     open_sides,
     read_gold,
-    read_sentences,
 )
 from labse_tf.retrieval.vectors import ArrayLike
 
@@ -85,7 +84,6 @@ class Searched(NamedTuple):
     forward: Neighbours
     backward: Neighbours
     facts: dict[str, Any]
-    seconds: dict[str, float]
 
 
 @contextlib.contextmanager
@@ -117,7 +115,6 @@ def search_sides(
         "rescore": [describe_files(Path(path)) for path in rescore or ()],
         "model": None if embeddings else describe_model(str(model)),
     }
-    start = time.monotonic()
     with (
         full_disk_said(out, remedy=GO_ON),
         work_folder(out, settings, overwrite=overwrite) as folder,
@@ -129,7 +126,6 @@ def search_sides(
         exact = None
         if rescore:
             exact = open_sides(sides, rescore, dim=vectors[0].shape[1], binary=False)
-        embedded = time.monotonic()
         forward, backward, facts = search_both(
             *vectors,
             options.neighbours,
@@ -139,9 +135,7 @@ def search_sides(
             rescored_by=exact,
             candidates=options.candidates,
         )
-        # This run, without interrupted ones.
-        seconds = {"vectors": embedded - start, "search": time.monotonic() - embedded}
-        yield Searched(vectors, forward, backward, facts, seconds)
+        yield Searched(vectors, forward, backward, facts)
 
 
 def mine(
@@ -168,8 +162,7 @@ def mine(
       model: the name of the encoder.
       open_encoder: opens it, with `dim`; called only if there is something to embed.
       embeddings: used instead of a model: vectors of the lines of both files, see `open_vectors`.
-      rescore: the same vectors, less or not quantised. Candidates are then found with `embeddings`
-        and compared by these, see `search_both`.
+      rescore: the same vectors, less or not quantised, that candidates are compared by.
       gold: a TSV of line numbers, see `read_gold`.
       options: how to mine.
       overwrite: replace `out`, and discard the work of a job with other settings.
@@ -187,7 +180,7 @@ def mine(
         raise InputError("--candidates without --rescore", remedy="add the vectors to rescore by")
     out = check_free_file(out, overwrite=overwrite)
     files = {"source": source, "target": target}
-    sides = [read_sentences(file) for file in files.values()]
+    sides = [distinct((line for _, line in read_lines(file)), file) for file in files.values()]
     gold_pairs = read_gold(gold, sides) if gold else None
     with search_sides(
         sides,
@@ -200,7 +193,6 @@ def mine(
         embeddings=embeddings,
         rescore=rescore,
     ) as found:
-        start = time.monotonic()
         how = {"margin": options.margin, "retrieval": options.retrieval}
         one_to_one = options.one_to_one
         how["one_to_one"] = options.retrieval == "max" if one_to_one is None else one_to_one
@@ -221,9 +213,7 @@ def mine(
             pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
         with whole_file(out, overwrite=overwrite) as partial:
             _write(partial, out, sides, pairs)
-        seconds = found.seconds | {"pairs": time.monotonic() - start}
         report["pairs"] = len(pairs)
-        report["seconds"] = {name: round(value, 1) for name, value in seconds.items()}
     return report
 
 

@@ -53,20 +53,16 @@ class Sentences:
         }
 
 
-def read_sentences(path: str | os.PathLike[str]) -> Sentences:
-    """Reads a file with one sentence per line.
+def distinct(lines: Iterable[str], path: str | os.PathLike[str]) -> Sentences:
+    """Returns the distinct sentences of the lines of the file `path`.
 
     Sentences are compared without surrounding white space; of equal ones the first is kept. Empty
     lines are skipped. Neither affects line numbers.
 
     Raises:
-      InputError: as `textio.read_lines`, or if a line has a NUL byte, or all lines are empty.
+      InputError: if a line has a NUL byte, or all lines are empty.
     """
-    return distinct((line for _, line in read_lines(path)), os.fspath(path))
-
-
-def distinct(lines: Iterable[str], path: str) -> Sentences:
-    """Returns the distinct sentences of lines, as `read_sentences`; `path` is for errors."""
+    path = os.fspath(path)
     first: dict[str, int] = {}
     starts: list[int] = []
     places: list[int] = []
@@ -85,9 +81,8 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
 def check_text(text: str, path: str, line: int) -> None:
     """Raises InputError if there is a NUL byte: the file is not text, or in another encoding."""
     if "\0" in text:
-        problem = "the line has a NUL byte"
         remedy = "remove it, or convert the file to UTF-8 if it is UTF-16"
-        raise InputError(problem, path=path, line=line, remedy=remedy)
+        raise InputError("the line has a NUL byte", path=path, line=line, remedy=remedy)
 
 
 def embed_sides(

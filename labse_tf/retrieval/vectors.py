@@ -108,8 +108,12 @@ class Vectors:
                 if used is not None:
                     bad = bad[used[shard.start + start + bad]]
                 if len(bad):
-                    wrong, remedy = _what_is_wrong(block[bad[0]])
-                    row = start + int(bad[0]) + 1
+                    row, length = start + int(bad[0]) + 1, np.linalg.norm(block[bad[0]])
+                    wrong, remedy = f"has length {length:.4g}, not 1", "divide it by its length"
+                    if not np.isfinite(length):
+                        wrong, remedy = "holds NaN or infinity", "embed the text again"
+                    elif not length:
+                        wrong, remedy = "is all zeros", "leave its line out"
                     problem = f"the vector in row {row} {wrong}"
                     raise InputError(problem, path=shard.path, line=row, remedy=remedy)
 
@@ -203,15 +207,6 @@ def open_vectors(
     if check:
         vectors.check()
     return vectors
-
-
-def _what_is_wrong(vector: np.ndarray) -> tuple[str, str]:
-    if not np.isfinite(vector).all():
-        return "holds NaN or infinity", "embed the text again, or leave the line out"
-    if not vector.any():
-        return "is all zeros", "leave the line out: the encoder could not embed it"
-    length = float(np.linalg.norm(vector))
-    return f"has length {length:.4g}, not 1", "divide each vector by its Euclidean length"
 
 
 def not_unit(vectors: np.ndarray) -> np.ndarray:

@@ -75,24 +75,19 @@ def test_reading(folder):
     assert found == InferencePairs({"zh": [("狗在睡觉", "动物在休息")]}, ["0"])
 
 
-@pytest.mark.parametrize(
-    "name, text, message",
-    [
+def test_broken_files_are_named(folder):
+    for name, text, message in (
         ("train.fr.tsv", "Il pleut.\tIl neige.\tneutral\n", "the last line, but"),
-        ("train.fr.tsv", "Il pleut.\tneutral\nx\ty\tz\n", "has no premise, hypothesis and label"),
-        ("train.fr.tsv", "Il pleut.\t\tneutral\nx\ty\tz\n", "has no premise, hypothesis and label"),
+        ("train.fr.tsv", "Il pleut.\tneutral\nx\ty\tz\n", "has no premise, hypothesis and"),
+        ("train.fr.tsv", "Il pleut.\t\tneutral\nx\ty\tz\n", "has no premise, hypothesis and"),
         ("z.de.tsv", "a\tb\tc\na\tb\tc\n", "is a second file in 'de'"),
         ("train.qqq.tsv", "a\tb\tc\na\tb\tc\n", "'qqq' is not the code"),
-    ],
-)
-def test_broken_files_are_named(folder, name, text, message):
-    (folder / name).write_text(text, "utf-8")
-    with pytest.raises(InputError, match=message) as error:
-        read_inference_pairs(str(folder))
-    assert name in str(error.value)
-
-
-def test_no_files(tmp_path):
+    ):
+        (folder / name).write_text(text, "utf-8")
+        with pytest.raises(InputError, match=message) as error:
+            read_inference_pairs(str(folder))
+        assert name in str(error.value)
+        (folder / name).unlink()
     for entry in ("missing", "missing/*.tsv", ""):
         with pytest.raises(InputError, match="no files"):
-            read_inference_pairs(str(tmp_path / entry))
+            read_inference_pairs(str(folder.parent / entry))

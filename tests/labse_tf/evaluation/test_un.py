@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 
-import numpy as np
 import pytest
 from hashed_encoders import HashedCharacters, Table
 
@@ -124,29 +123,6 @@ def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
     (data / "UN.v1.de-en.en").write_text("cat\ndog\nhound\nhare\n", "utf-8")
     un.evaluate(again, data, work=work)
     assert again.seen == 16
-
-
-def test_what_was_stopped_goes_on(tmp_path, monkeypatch):
-    """The second half of the targets is missing; numbers tell which sentences are asked for."""
-    monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 40)
-    lines = [f"{index} Katzen\t{index} cats\n" for index in range(50)]
-    (tmp_path / "n.tsv").write_text("".join(lines))
-
-    class Stopped(Counted):
-        def encode(self, texts):
-            if "40 cats" in texts:
-                raise KeyboardInterrupt
-            return super().encode(texts)
-
-    work, went_on = tmp_path / "work", Counted("abc")
-    with pytest.raises(KeyboardInterrupt):
-        un.evaluate(Stopped("abc"), tmp_path, work=work)
-    result = un.evaluate(went_on, tmp_path, work=work)["corpora"]
-    assert went_on.seen == 50 - 40
-    assert result == un.evaluate(Counted("abc"), tmp_path)["corpora"]
-    vectors = np.load(work / "n/targets.npy")
-    expected = HashedCharacters(longest=1).encode([f"{index} cats" for index in range(50)])
-    np.testing.assert_array_equal(vectors, expected)
 
 
 def test_an_approximate_search_is_told(tmp_path):
