@@ -11,13 +11,12 @@ EXAMPLES = """examples:
   labse embed model sentences.txt --out vectors.npy --dtype float16
   labse embed model sentences.txt --out vectors.npy --dim 64
   labse embed model sentences.txt --out vectors.npy --dtype int8
-  labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.parquet
+  labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.npy
   zcat news.txt.gz | labse embed model - --out vectors.npy
 
 Row i of the file is the unit vector of line i (an empty line has one too). Map it into memory with
-numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. A Parquet file has the columns
-`line` (from 1) and `vector`. Quantised vectors (int8, binary) need vectors.npy.calibration.json,
-which is written beside them.
+numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. Quantised vectors (int8, binary)
+need vectors.npy.calibration.json, which is written beside them.
 
 MODEL is a model dir, an encoder in it (onnx/model.onnx, onnx/model_int8.onnx,
 lite/encoder_int8.tflite), a sentence-transformers folder or module:attribute of a Python object
@@ -32,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         """
         model_dir MODEL
         input INPUT: one sentence per line; - reads stdin
-        --out FILE!: .npy or .parquet
+        --out FILE.npy!
         --dtype {float32,float16,int8,binary}=float32: type of the vectors; float16 takes half the
           space and changes a cosine by less than 0.001; int8 takes a quarter; binary, one bit per
-          number, a 32nd, for `labse mine --rescore`; the last two for .npy only
+          number, a 32nd, for `labse mine --rescore`
         """,
         DIM,
         """

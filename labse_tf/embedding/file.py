@@ -35,10 +35,8 @@ from labse_tf.files.textio import lines_of_stream, read_lines
 from labse_tf.progress import Progress
 
 STDIN = "-"
-_SUFFIXES = (".npy", ".parquet")
 # A killed job loses at most this many lines. Quantised vectors are calibrated on the first chunk.
 _LINES_PER_CHUNK = 8192
-_ROWS_PER_GROUP = 16384
 _MANY = 0.1  # A share of the lines.
 
 _log = logging.getLogger("labse")
@@ -80,9 +78,9 @@ def embed_file(
     Args:
       model: a name that `open_encoder` accepts.
       source: a file, or STDIN.
-      out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
+      out: a .npy file, `[lines, dim]`.
       open_encoder: opens the model: `labse_tf.embedding.open.open_encoder`.
-      dtype: float32 or float16; int8 or binary in a .npy file, with its calibration next to it, see
+      dtype: float32 or float16; int8 or binary, with a calibration next to the file, see
         `labse_tf.embedding.quantisation`.
       dim: the number of leading columns to keep, as for `open_encoder`; None: all.
       language: of all lines, as for `labse_tf.load`.
@@ -90,15 +88,11 @@ def embed_file(
       overwrite: replace `out`, and discard the work of another job.
 
     Raises:
-      InputError: if the model, a line or the output is invalid, the type cannot be written to
-        `out`, or the disk is full.
+      InputError: if the model, a line or the output is invalid, or the disk is full.
     """
     out = check_free_file(out, overwrite=overwrite)
-    if out.suffix not in _SUFFIXES:
-        raise InputError("has an unknown suffix", path=out, remedy=f"use {' or '.join(_SUFFIXES)}")
-    if dtype in QUANTISED and out.suffix != ".npy":
-        remedy = "name a .npy file, or use float16"
-        raise InputError(f"cannot hold {dtype} vectors", path=out, remedy=remedy)
+    if out.suffix != ".npy":
+        raise InputError("is not named .npy", path=out, remedy="name a .npy file")
     numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
     # Errors in the file are reported before the model is loaded.
     first = next(numbered)
@@ -122,11 +116,7 @@ def embed_file(
     ):
         vectors = folder / "vectors.npy"
         done = embed_lines(lines, encoder, vectors, dtype=dtype)
-        if out.suffix == ".npy":
-            _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
-        else:
-            with whole_file(out, overwrite=overwrite) as partial:
-                _write_parquet(vectors, partial)
+        _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
     _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
     if zeros := encoder.facts()["zero_vectors"]:
         _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
@@ -162,25 +152,6 @@ def _move(vectors: Path, out: Path, dtype: str) -> None:
     elif dtype not in QUANTISED:
         calibration.unlink(missing_ok=True)
     os.replace(vectors, out)
-
-
-def _write_parquet(vectors: Path, out: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows = np.load(vectors, mmap_mode="r", allow_pickle=False)
-    row_type = pa.list_(pa.from_numpy_dtype(rows.dtype), rows.shape[1])
-    schema = pa.schema([("line", pa.int64()), ("vector", row_type)])
-    with (
-        parquet.ParquetWriter(out, schema) as writer,
-        Progress("write", total=len(rows), unit="row") as progress,
-    ):
-        for start in range(0, len(rows), _ROWS_PER_GROUP):
-            group = rows[start : start + _ROWS_PER_GROUP]
-            lines = np.arange(start + 1, start + len(group) + 1)
-            arrays = [lines, pa.FixedSizeListArray.from_arrays(group.ravel(), type=row_type)]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
-            progress.update(len(group))
 
 
 def embed_lines(
