@@ -13,7 +13,6 @@ setup(
         "export": ["*.md.j2"],
         "labse_tf": ["py.typed"],
         "labse_tf.demo": ["*.html.j2"],
-        "labse_tf.evaluation": ["*.html.j2"],
         "vocab": ["py.typed"],
     },
 )

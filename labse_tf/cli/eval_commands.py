@@ -166,26 +166,20 @@ def _given(args: argparse.Namespace, task: Any) -> dict[str, Any]:
     return given
 
 
-@command("results RESULT...: two or more", "--out FILE.html: write a page", OVERWRITE)
+@command("results RESULT...: two or more")
 def labse_eval_compare(args: argparse.Namespace) -> None:
     """examples:
       labse eval compare ours.json theirs.json
-      labse eval compare results_table results_layers results_theirs --out comparison.html
+      labse eval compare results_table results_layers results_theirs
 
     Each RESULT is a file of `labse eval --out`, or a folder of `labse eval all`. Differences are to
     the first RESULT, with the 95 % interval of the paired bootstrap over languages (or files, or
-    tasks) and a star where it does not contain 0. The page has the same table, plots by language,
-    and means by script; it needs no other file."""
-    from labse_tf.evaluation.comparison import compare, format_comparisons, write_page
+    tasks) and a star where it does not contain 0."""
+    from labse_tf.evaluation.comparison import compare, format_comparisons
 
     if len(args.results) < 2:
         raise InputError("one result cannot be compared", remedy="name two or more")
-    if args.out:
-        check_free_file(args.out, overwrite=args.overwrite)
-    comparisons = compare(args.results)
-    print(format_comparisons(comparisons))
-    if args.out:
-        write_page(comparisons, args.out, overwrite=args.overwrite)
+    print(format_comparisons(compare(args.results)))
 
 
 @command(

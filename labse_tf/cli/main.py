@@ -64,7 +64,7 @@ _CORE = {
     "eval_commands": {
         "eval": "evaluate a model on a task",
         "eval translation": "BLEU and chrF of translations",
-        "eval compare": "compare results of `labse eval`: a table, an HTML page",
+        "eval compare": "compare results of `labse eval`, with intervals",
     },
 }
 _BEAM_JOBS = ("corpus filter-monolingual", "corpus filter-bitext", "corpus embed", "vocab build")

@@ -17,8 +17,8 @@ _MODEL = (
 # The settings of the nearest-neighbour search.
 _SEARCH = """
 -k, --neighbours N=4: neighbours of a sentence on the other side, for the margin
---index NAME=auto: exact: compare all pairs; approximate: only likely neighbours; auto (default):
-  exact up to 10^11 comparisons, such as 300,000 x 300,000
+--index {auto,exact,approximate}=auto: exact: compare all pairs; approximate: only likely
+  neighbours; auto (default): exact up to 10^11 comparisons, such as 300,000 x 300,000
 --recall X=0.95: share of true neighbours that an approximate search should find
 """
 
@@ -27,10 +27,10 @@ _SEARCH = """
     f"model_dir MODEL: {_MODEL}",
     """
     input INPUT: one sentence per line; - reads stdin
-    --out FILE!: .npy or .parquet
+    --out FILE.npy!
     --dtype {float32,float16,int8,binary}=float32: type of the vectors; float16 takes half the
       space and changes a cosine by less than 0.001; int8 takes a quarter; binary, one bit per
-      number, a 32nd, for `labse mine --rescore`; the last two for .npy only
+      number, a 32nd, for `labse mine --rescore`
     """,
     DIM,
     """
@@ -44,13 +44,12 @@ def labse_embed(args: argparse.Namespace) -> None:
     """examples:
       labse embed model sentences.txt --out vectors.npy
       labse embed model sentences.txt --out vectors.npy --dtype int8
-      labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.parquet
+      labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.npy
       zcat news.txt.gz | labse embed model - --out vectors.npy
 
     Row i of the file is the unit vector of line i (an empty line has one too). Map it into memory
-    with numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. A Parquet file has the
-    columns `line` (from 1) and `vector`. Quantised vectors (int8, binary) need
-    vectors.npy.calibration.json, which is written beside them.
+    with numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. Quantised vectors (int8,
+    binary) need vectors.npy.calibration.json, which is written beside them.
 
     Lines longer than the model's length are truncated; the command prints how many.
 
@@ -89,11 +88,11 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
     """,
     _SEARCH,
     """
-    --margin NAME=ratio: ratio (default) or distance: the similarity of a pair relative to the
-      mean over its neighbours; absolute: the similarity itself
-    --retrieval NAME=max: forward: the best target of each source; backward: the best source of
-      each target; intersection: pairs found in both directions; max (default): pairs found in
-      either, the higher score first
+    --margin {ratio,distance,absolute}=ratio: ratio (default) or distance: the similarity of a
+      pair relative to the mean over its neighbours; absolute: the similarity itself
+    --retrieval {forward,backward,intersection,max}=max: forward: the best target of each
+      source; backward: the best source of each target; intersection: pairs found in both
+      directions; max (default): pairs found in either, the higher score first
     --[no-]one-to-one: use each sentence in at most one pair, the best one left (default with
       max)
     --threshold X: keep pairs with this score or above
@@ -166,9 +165,9 @@ def labse_mine(args: argparse.Namespace) -> None:
     """
     pairs PAIRS.tsv: source, target, ...; - reads stdin
     --out FILE.tsv=-: output file (default: stdout)
-    --margin NAME: ratio or distance: relative to the mean similarity of both sentences'
-      neighbours; absolute (default): the cosine itself, which keeps nothing in memory or on
-      disk
+    --margin {ratio,distance,absolute}=absolute: ratio or distance: relative to the mean
+      similarity of both sentences' neighbours; absolute (default): the cosine itself, which
+      keeps nothing in memory or on disk
     """,
     DIM,
     _SEARCH,
@@ -188,14 +187,14 @@ def labse_score(args: argparse.Namespace) -> None:
     from labse_tf.retrieval.job import Options
     from labse_tf.retrieval.scoring import score
 
-    names = ("neighbours", "threshold", "index", "recall", "dim")
+    names = ("neighbours", "margin", "threshold", "index", "recall", "dim")
     options = {name: getattr(args, name) for name in names}
     read, written = score(
         args.pairs,
         args.out,
         model=args.model,
         open_encoder=open_encoder,
-        options=Options(margin=args.margin or "absolute", **options),
+        options=Options(**options),
         overwrite=args.overwrite,
     )
     logging.getLogger("labse").info("%d pairs written of %d", written, read)

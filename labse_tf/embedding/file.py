@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -35,11 +35,8 @@ from labse_tf.files.textio import lines_of_stream, read_lines
 from labse_tf.progress import Progress
 
 STDIN = "-"
-DTYPES = ("float32", "float16", *QUANTISED)
-_SUFFIXES = (".npy", ".parquet")
 # A killed job loses at most this many lines. Quantised vectors are calibrated on the first chunk.
 _LINES_PER_CHUNK = 8192
-_ROWS_PER_GROUP = 16384
 _MANY = 0.1  # A share of the lines.
 
 _log = logging.getLogger("labse")
@@ -53,11 +50,13 @@ class Embedded:
       rows: number of rows written, one per line.
       digest: hash of these lines, to recognise them on resuming.
       lines_cut: number of lines truncated by the encoder; None if it does not count them.
+      size: bytes of the file with these rows.
     """
 
     rows: int = 0
     digest: str = ""
     lines_cut: int | None = 0
+    size: int = 0
 
 
 def embed_file(
@@ -79,9 +78,9 @@ def embed_file(
     Args:
       model: a name that `open_encoder` accepts.
       source: a file, or STDIN.
-      out: a .npy file, `[lines, dim]`; or .parquet with the columns `line` and `vector`.
+      out: a .npy file, `[lines, dim]`.
       open_encoder: opens the model: `labse_tf.embedding.open.open_encoder`.
-      dtype: float32 or float16; int8 or binary in a .npy file, with its calibration next to it, see
+      dtype: float32 or float16; int8 or binary, with a calibration next to the file, see
         `labse_tf.embedding.quantisation`.
       dim: the number of leading columns to keep, as for `open_encoder`; None: all.
       language: of all lines, as for `labse_tf.load`.
@@ -89,18 +88,11 @@ def embed_file(
       overwrite: replace `out`, and discard the work of another job.
 
     Raises:
-      InputError: if the model, a line or the output is invalid, the type is unknown or cannot be
-        written to `out`, or the disk is full.
+      InputError: if the model, a line or the output is invalid, or the disk is full.
     """
     out = check_free_file(out, overwrite=overwrite)
-    if out.suffix not in _SUFFIXES:
-        raise InputError("has an unknown suffix", path=out, remedy=f"use {' or '.join(_SUFFIXES)}")
-    if dtype not in DTYPES:
-        raise InputError(f"--dtype is {dtype}", remedy=f"give one of {', '.join(DTYPES)}")
-    if dtype in QUANTISED and out.suffix != ".npy":
-        raise InputError(
-            f"cannot hold {dtype} vectors", path=out, remedy="name a .npy file, or use float16"
-        )
+    if out.suffix != ".npy":
+        raise InputError("is not named .npy", path=out, remedy="name a .npy file")
     numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
     # Errors in the file are reported before the model is loaded.
     first = next(numbered)
@@ -124,11 +116,7 @@ def embed_file(
     ):
         vectors = folder / "vectors.npy"
         done = embed_lines(lines, encoder, vectors, dtype=dtype)
-        if out.suffix == ".npy":
-            _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
-        else:
-            with whole_file(out, overwrite=overwrite) as partial:
-                _write_parquet(vectors, partial)
+        _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
     _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
     if zeros := encoder.facts()["zero_vectors"]:
         _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
@@ -142,7 +130,7 @@ def embed_file(
     return done
 
 
-def _warning_of_marks(lines: Iterator[str]) -> Iterator[str]:
+def _warning_of_marks(lines: Iterable[str]) -> Iterator[str]:
     """Yields the lines; logs one line if many are not in the form NFC."""
     count = other = 0
     for line in lines:
@@ -166,25 +154,6 @@ def _move(vectors: Path, out: Path, dtype: str) -> None:
     os.replace(vectors, out)
 
 
-def _write_parquet(vectors: Path, out: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows = np.load(vectors, mmap_mode="r", allow_pickle=False)
-    row_type = pa.list_(pa.from_numpy_dtype(rows.dtype), rows.shape[1])
-    schema = pa.schema([("line", pa.int64()), ("vector", row_type)])
-    with (
-        parquet.ParquetWriter(out, schema) as writer,
-        Progress("write", total=len(rows), unit="row") as progress,
-    ):
-        for start in range(0, len(rows), _ROWS_PER_GROUP):
-            group = rows[start : start + _ROWS_PER_GROUP]
-            lines = np.arange(start + 1, start + len(group) + 1)
-            arrays = [lines, pa.FixedSizeListArray.from_arrays(group.ravel(), type=row_type)]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
-            progress.update(len(group))
-
-
 def embed_lines(
     lines: Iterable[str],
     encoder: Encoder,
@@ -203,32 +172,32 @@ def embed_lines(
       lines: the same as before an interruption.
       encoder: the same, too; its `texts_cut`, if any, is the number of texts truncated.
       path: ends in .npy.
-      dtype: one of DTYPES; quantised vectors have their calibration next to the file.
+      dtype: as for `embed_file`; quantised vectors have their calibration next to the file.
       total: the number of lines, if known, for the progress bar.
       description: for the progress bar.
 
     Raises:
       InputError: if the finished rows are of other lines.
     """
-    state_file = path.with_name(f"{path.name}.json")
-    state = Embedded()
-    if state_file.is_file():
-        state = Embedded(**json.loads(state_file.read_text("utf-8")))
+    record, unfinished = (path.with_name(f"{path.name}.{end}") for end in ("json", "unfinished"))
+    state = Embedded(**json.loads(record.read_text("utf-8"))) if record.is_file() else Embedded()
     if path.exists():
         return state
-    unfinished = path.with_name(f"{path.name}.unfinished")
     unfinished.touch()
-    if _size(unfinished, state.rows) > unfinished.stat().st_size:
+    if not 0 < state.size <= unfinished.stat().st_size:
         state = Embedded()  # These rows were moved away, or lost.
-    lines = iter(lines)
-    digest = _skip(lines, state, path)
+    lines, digest = iter(lines), hashlib.sha256()
+    _digest(digest, itertools.islice(lines, state.rows))
+    if state.rows and digest.hexdigest() != state.digest:
+        problem = f"holds the vectors of {state.rows} other lines, from an interrupted job"
+        remedy = "use that job's input, remove the folder, or start afresh with --overwrite"
+        raise InputError(problem, path=path.parent, remedy=remedy)
+    calibration = read_calibration(path) if state.rows and dtype in QUANTISED else None
     with (
         open(unfinished, "r+b") as file,
         Progress(description, total=total, unit="sentence", initial=state.rows) as progress,
     ):
-        file.seek(_size(unfinished, state.rows))
-        file.truncate()
-        calibration = read_calibration(path) if state.rows and dtype in QUANTISED else None
+        file.truncate(state.size)
         while chunk := list(itertools.islice(lines, _LINES_PER_CHUNK)):
             cut_before = getattr(encoder, "texts_cut", None)
             vectors = np.asarray(encoder.encode(chunk))
@@ -239,63 +208,29 @@ def embed_lines(
                 rows = calibration.quantise(vectors)
             else:
                 rows = vectors.astype(f"<{np.dtype(dtype).str[1:]}")
-            _append(file, rows, state.rows)
             state.rows += len(chunk)
-            state.digest = _digest(digest, chunk)
+            file.seek(0)
+            shape = (state.rows, rows.shape[1])
+            header = {"descr": rows.dtype.str, "fortran_order": False, "shape": shape}
+            # NumPy pads the header so that the number of rows can grow in place.
+            np.lib.format.write_array_header_1_0(file, header)
+            file.seek(max(file.tell(), state.size))
+            file.write(np.ascontiguousarray(rows).data)
+            file.flush()
+            os.fsync(file.fileno())
+            state.size, state.digest = file.tell(), _digest(digest, chunk)
             if cut_before is None:
                 state.lines_cut = None
             elif state.lines_cut is not None:
                 state.lines_cut += encoder.texts_cut - cut_before
-            with whole_file(state_file, overwrite=True) as partial:
-                partial.write_text(json.dumps(dataclasses.asdict(state)), "utf-8")
+            with whole_file(record, overwrite=True) as partial:
+                partial.write_text(json.dumps(vars(state)), "utf-8")
             progress.update(len(chunk))
     os.replace(unfinished, path)
     return state
-
-
-def _skip(lines: Iterable[str], state: Embedded, path: Path):
-    """Skips the finished lines, checks that they are the same as before, and returns their hash."""
-    digest = hashlib.sha256()
-    _digest(digest, itertools.islice(lines, state.rows))
-    if state.rows and digest.hexdigest() != state.digest:
-        problem = f"holds the vectors of {state.rows} other lines, from an interrupted job"
-        remedy = "use that job's input, remove the folder, or start afresh with --overwrite"
-        raise InputError(problem, path=path.parent, remedy=remedy)
-    return digest
 
 
 def _digest(digest, lines: Iterable[str]) -> str:
     for line in lines:
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
     return digest.hexdigest()
-
-
-def _append(file: BinaryIO, vectors: np.ndarray, rows: int) -> None:
-    """Appends vectors after `rows` existing ones, and updates the row count in the header."""
-    # NumPy pads the header so that the count can grow in place.
-    end = file.tell()
-    file.seek(0)
-    header = {
-        "descr": vectors.dtype.str,
-        "fortran_order": False,
-        "shape": (rows + len(vectors), vectors.shape[1]),
-    }
-    np.lib.format.write_array_header_1_0(file, header)
-    if rows:
-        file.seek(end)
-    file.write(np.ascontiguousarray(vectors).data)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _size(path: Path, rows: int) -> int:
-    """Returns the bytes of the header and the first `rows` rows; without a header, the most."""
-    if not rows:
-        return 0
-    with open(path, "rb") as file:
-        try:
-            np.lib.format.read_magic(file)
-            (_, columns), _, dtype = np.lib.format.read_array_header_1_0(file)
-        except ValueError:
-            return sys.maxsize
-        return file.tell() + rows * columns * dtype.itemsize

@@ -20,8 +20,6 @@ from vocab import wordpiece_file
 from vocab.wordpiece import WordPiece
 
 _START, _END = "[CLS]", "[SEP]"
-# The texts of a window are sorted by length, so that its batches contain little padding.
-_TEXTS_PER_WINDOW = 2048
 # A layer's output for one batch stays in the processor's caches.
 _TOKENS_PER_BATCH = 2048
 # Without layers, there are only the tokens' vectors, once: the fewer batches, the better.
@@ -112,7 +110,7 @@ class WindowEncoder(abc.ABC):
 class SortingEncoder(WindowEncoder):
     """Encoder that sorts texts by length within a window, to reduce padding."""
 
-    _texts_per_window = _TEXTS_PER_WINDOW
+    _texts_per_window = 2048
     _tokens_per_batch: int = _TOKENS_PER_BATCH
 
     def _has_no_layers(self) -> None:
@@ -144,15 +142,13 @@ class SortingEncoder(WindowEncoder):
 
 
 class LightEmbedder(SortingEncoder):
-    """A loaded ONNX file; its tokeniser is `vocab.wordpiece`, which splits as the preprocessor."""
+    """A loaded ONNX file; its tokeniser is `vocab.wordpiece`, which splits as the preprocessor.
+
+    The model dir `has_wordpieces`. If a file cannot be read, this is an InputError or a
+    VocabularyFileError.
+    """
 
     def __init__(self, model_dir: ModelDir) -> None:
-        """Reads the vocabulary and the ONNX encoder of a model dir that `has_wordpieces`.
-
-        Raises:
-          InputError: if the encoder cannot be read.
-          VocabularyFileError: if the vocabulary cannot be.
-        """
         tokens = wordpiece_file.read(model_dir.vocabulary)
         self.sequence_length = model_dir.facts["sequence_length"]
         self._ids = {token: number for number, token in enumerate(tokens)}

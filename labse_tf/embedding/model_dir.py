@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 LASER_2018 = "laser-2018"
 NO_LANGUAGE = "splits text of all languages alike"
 ENCODER_FILES = (".onnx", ".tflite")
-_WORDPIECE, _VOCABULARY = "wordpiece", "vocab.txt"
+_CORES = len(os.sched_getaffinity(0))
+_WORDPIECE, _VOCABULARY, _GRAPH = "wordpiece", "vocab.txt", "saved_model.pb"
 _ONNX_INPUTS = {
     "input_ids": "input_word_ids",
     "attention_mask": "input_mask",
@@ -75,13 +76,12 @@ class ModelDir:
         if found.encoder.suffix not in ENCODER_FILES:
             found._check_saved_models()
         elif not found.encoder.is_file():
-            problem = "no such file"
             remedy = "export the model with --format hub,onnx,lite"
-            raise InputError(problem, path=found.encoder, remedy=remedy)
+            raise InputError("no such file", path=found.encoder, remedy=remedy)
+        # An ONNX file may be exported without a preprocessor.
         elif not (
-            found._has_saved_model("preprocessor")
+            (found.path / "preprocessor" / _GRAPH).is_file()
             or found.is_laser_2018
-            # Exported without a preprocessor.
             or (found.is_onnx and (found.path / _VOCABULARY).is_file())
         ):
             problem = "is not in a model dir: there is no ../preprocessor"
@@ -91,12 +91,10 @@ class ModelDir:
 
     @property
     def is_onnx(self) -> bool:
-        """Whether the encoder is an ONNX file."""
         return self.encoder.suffix == ".onnx"
 
     @property
     def is_laser_2018(self) -> bool:
-        """Whether this is LASER's encoder of 2018."""
         return self.facts.get("tokenizer") == LASER_2018
 
     @property
@@ -114,7 +112,7 @@ class ModelDir:
     def missing_saved_model(self) -> str | None:
         """The first that is missing of the SavedModels that this package needs to embed text."""
         needed = ("encoder",) if self.is_laser_2018 else ("preprocessor", "encoder")
-        return next((name for name in needed if not self._has_saved_model(name)), None)
+        return next((name for name in needed if not (self.path / name / _GRAPH).is_file()), None)
 
     @property
     def has_wordpieces(self) -> bool:
@@ -137,11 +135,7 @@ class ModelDir:
         self._check_saved_models()
 
     def sha256(self) -> str:
-        """Returns a SHA-256, in hex, of all files of the preprocessor, or tokeniser, and encoder.
-
-        Copies of a model dir have the same hash; models with different embeddings have different
-        ones.
-        """
+        """Returns the SHA-256 of all files of the preprocessor, or tokeniser, and the encoder."""
         before = self.path / ("tokenizer" if self.is_laser_2018 else "preprocessor")
         files = [*before.rglob("*"), *self.encoder.rglob("*")]
         if not before.is_dir():
@@ -156,12 +150,9 @@ class ModelDir:
     def _has_limits(self) -> bool:
         return {"sequence_length", "max_bytes_per_word"} <= self.facts.keys()
 
-    def _has_saved_model(self, name: str) -> bool:
-        return (self.path / name / "saved_model.pb").is_file()
-
     def _check_saved_models(self) -> None:
         if name := self.missing_saved_model:
-            problem = f"is not a model dir: it has no {name}/saved_model.pb"
+            problem = f"is not a model dir: it has no {name}/{_GRAPH}"
             remedy = "name the --out of `labse export`, with hub among its formats"
             raise InputError(problem, path=self.path, remedy=remedy)
 
@@ -204,7 +195,6 @@ class SavedModelRuntime:
         return self._default(packed).numpy()
 
     def count_weights(self) -> int:
-        """Returns the number of weights."""
         return sum(
             math.prod(weight.shape) for weight in self._encoder.variables if weight.shape.rank
         )
@@ -217,7 +207,7 @@ class OnnxRuntime:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = _cores()
+        options.intra_op_num_threads = _CORES
         providers = ["CPUExecutionProvider"]
         self._session = onnxruntime.InferenceSession(str(file), options, providers=providers)
 
@@ -233,12 +223,8 @@ class LiteRuntime:
     def __init__(self, file: Path) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
-        interpreter = Interpreter(str(file), num_threads=_cores())
+        interpreter = Interpreter(str(file), num_threads=_CORES)
         self._run = interpreter.get_signature_runner()
 
     def run(self, packed: Mapping[str, tf.Tensor | np.ndarray]) -> np.ndarray:
         return self._run(**packed)["default"]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

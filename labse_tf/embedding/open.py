@@ -26,7 +26,7 @@ import numpy as np
 from labse_tf.embedding.model_dir import ENCODER_FILES, NO_LANGUAGE, ModelDir
 from labse_tf.embedding.protocol import list_texts
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import sha256_of_file, sha256_of_files
+from labse_tf.files.outputs import sha256_of_files
 from labse_tf.files.staging import input_path
 from labse_tf.registry import find_object, is_object_name
 
@@ -43,12 +43,6 @@ UNIT_ALREADY, MADE_UNIT = "rows came with unit length", "rows were scaled to uni
 # Vectors of float16 encoders deviate from unit length by about this much.
 _UNIT_TOLERANCE = 1e-3
 _MODULES_FILE = "modules.json"
-_VOCAB_FILES = (
-    "encoder/assets/vocab.txt",
-    "vocab.txt",
-    "tokenizer.json",
-    "sentencepiece.bpe.model",
-)
 _PUBLISHED_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
@@ -63,21 +57,36 @@ class OpenedEncoder:
     """
 
     def __init__(
-        self, name: str, kind: str, model: Any, hashes: dict[str, str] | None = None
+        self,
+        name: str,
+        kind: str,
+        model: Any,
+        *,
+        sha256: str | None = None,
+        leading: int | None = None,
     ) -> None:
         """Wraps a model with `encode`, and `sequence_length`, `dim` and `texts_cut` if it has them.
 
-        `hashes` are facts about the model's files.
+        Args:
+          name: see above.
+          kind: see above.
+          model: see above.
+          sha256: a hash of the model's files, if there are any.
+          leading: the number of leading columns that `encode` keeps; None: all.
+
+        Raises:
+          InputError: if `leading` is less than 1, or more than the model has; `encode` raises the
+            latter if the model does not tell its dimension.
         """
-        self.name = name
-        self.kind = kind
-        self.model = model
+        self.name, self.kind, self.model = name, kind, model
         self.sequence_length: int | None = getattr(model, "sequence_length", None)
         self._width: int | None = getattr(model, "dim", None)
-        self._leading: int | None = None
-        self._hashes = hashes or {}
+        self._leading, self._sha256 = leading, sha256
         self._normalised = False
         self._zero_vectors = 0
+        if leading is not None and leading < 1:
+            raise InputError(f"--dim is {leading}", remedy="give 1 or more")
+        self._check_width()
 
     @property
     def dim(self) -> int:
@@ -85,18 +94,6 @@ class OpenedEncoder:
         if not (self._leading or self._width):
             self.encode(["a"])
         return self._leading or self._width
-
-    def keep_leading(self, dim: int) -> None:
-        """Makes `encode` return only the first `dim` columns, scaled to unit length again.
-
-        Raises:
-          InputError: if that is less than 1, or more than the model has; `encode` raises the latter
-            if the model does not tell its dimension.
-        """
-        if dim < 1:
-            raise InputError(f"--dim is {dim}", remedy="give 1 or more")
-        self._leading = dim
-        self._check_width()
 
     @property
     def texts_cut(self) -> int | None:
@@ -116,9 +113,18 @@ class OpenedEncoder:
         """
         texts = list_texts(texts)
         if not texts and (self._leading or self._width):
-            return np.zeros((0, self._leading or self._width), np.float32)
+            return np.zeros((0, self.dim), np.float32)
         vectors = np.asarray(self.model.encode(texts))
-        self._check(vectors, len(texts))
+        problem = None
+        if vectors.ndim != 2 or len(vectors) != len(texts) or vectors.dtype.kind != "f":
+            problem = f"returned {vectors.dtype} {list(vectors.shape)} for {len(texts)} texts"
+        elif self._width not in (None, vectors.shape[1]):
+            problem = f"returned {vectors.shape[1]} columns, but {self._width} before"
+        elif not (finite := np.isfinite(vectors).all(axis=1)).all():
+            problem = f"returned NaN or infinity for text {int(np.argmin(finite))} of {len(texts)}"
+        if problem:
+            remedy = "let encode(texts) return an array of floats, one row per text"
+            raise InputError(f"encode() {problem}", path=self.name, remedy=remedy)
         self._width = vectors.shape[1]
         self._check_width()
         vectors = vectors[:, : self.dim].astype(np.float32, copy=False)
@@ -133,10 +139,9 @@ class OpenedEncoder:
         """Returns a description of the encoder for the JSON record of an experiment.
 
         `dim` and `normalisation` are known after the first call of `encode`; `leading_columns` is
-        only there after `keep_leading`.
+        only there if some columns are left out, `model_sha256` if there are files.
         """
-        leading = {"leading_columns": self._leading} if self._leading else {}
-        return {
+        facts = {
             "name": self.name,
             "kind": self.kind,
             "dim": self._leading or self._width,
@@ -144,25 +149,10 @@ class OpenedEncoder:
             "zero_vectors": self._zero_vectors,
             "sequence_length": self.sequence_length,
             "texts_cut": self.texts_cut,
-            **leading,
-            **self._hashes,
         }
-
-    def _check(self, vectors: np.ndarray, count: int) -> None:
-        remedy = "let encode(texts) return an array of floats, one row per text"
-        if vectors.ndim != 2 or len(vectors) != count or vectors.dtype.kind != "f":
-            problem = f"encode() of {count} texts returned {vectors.dtype} {list(vectors.shape)}"
-            raise InputError(problem, path=self.name, remedy=remedy)
-        if self._width not in (None, vectors.shape[1]):
-            problem = f"encode() returned {vectors.shape[1]} columns, but {self._width} before"
-            raise InputError(problem, path=self.name, remedy=remedy)
-        finite = np.isfinite(vectors).all(axis=1)
-        if not finite.all():
-            raise InputError(
-                f"encode() returned NaN or infinity for text {int(np.argmin(finite))} of {count}",
-                path=self.name,
-                remedy="fix the encoder",
-            )
+        if self._leading:
+            facts["leading_columns"] = self._leading
+        return facts | ({"model_sha256": self._sha256} if self._sha256 else {})
 
     def _check_width(self) -> None:
         if self._leading and self._width and self._leading > self._width:
@@ -184,39 +174,32 @@ def open_encoder(
       InputError: if there is no such encoder, it cannot be loaded, the library is missing, `dim` is
         out of range, or the encoder does not ask for a language.
     """
-    encoder = _open(name, language)
-    if dim is not None:
-        encoder.keep_leading(dim)
-    return encoder
-
-
-def _open(name: str, language: str | None) -> OpenedEncoder:
     name = input_path(name)
+    model_dir = None
     if name.endswith(ENCODER_FILES):
-        return _open_model_dir(name, ModelDir.open(name), language)
-    if os.path.isdir(name) and not (model_dir := ModelDir(name)).missing_saved_model:
-        return _open_model_dir(name, model_dir, language)
+        model_dir = ModelDir.open(name)
+    elif os.path.isdir(name) and not (found := ModelDir(name)).missing_saved_model:
+        model_dir = found
+    if model_dir:
+        model = load_model_dir(model_dir, language=language)
+        return OpenedEncoder(name, MODEL_DIR, model, sha256=model_dir.sha256(), leading=dim)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")
-    if Path(name, _MODULES_FILE).is_file():
-        return _open_sentence_transformers(name)
-    if os.path.isdir(name):
+    is_folder = os.path.isdir(name)
+    if is_folder and not Path(name, _MODULES_FILE).is_file():
         problem = f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}"
         remedy = "name the --out of `labse export`, or a sentence-transformers folder"
         raise InputError(problem, path=name, remedy=remedy)
-    if os.path.exists(name):
+    if os.path.exists(name) and not is_folder:
         raise InputError("is a file, not a model", path=name, remedy="name a folder")
-    if is_object_name(name):
-        return _open_python(name)
-    if not _PUBLISHED_NAME.fullmatch(name):
+    if is_object_name(name) and not is_folder:
+        return OpenedEncoder(name, PYTHON_OBJECT, _find_python_model(name), leading=dim)
+    if not (is_folder or _PUBLISHED_NAME.fullmatch(name)):
         raise InputError("no such folder", path=name, remedy="name a model dir")
-    return _open_sentence_transformers(name)
-
-
-def _open_model_dir(name: str, model_dir: ModelDir, language: str | None) -> OpenedEncoder:
-    model = load_model_dir(model_dir, language=language)
-    hashes = {"model_sha256": model_dir.sha256(), **_hash_vocabulary(model_dir.path)}
-    return OpenedEncoder(name, MODEL_DIR, model, hashes)
+    sha256, peer = None, _SentenceTransformer(name)
+    if is_folder:
+        sha256 = sha256_of_files(filter(Path.is_file, Path(name).rglob("*")), root=name)
+    return OpenedEncoder(name, SENTENCE_TRANSFORMERS, peer, sha256=sha256, leading=dim)
 
 
 def load_model_dir(
@@ -238,53 +221,32 @@ def load_model_dir(
     return Embedder(model_dir, language=language)
 
 
-def _open_sentence_transformers(name: str) -> OpenedEncoder:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        what = "is" if os.path.isdir(name) else "is not a local folder; as a published name it is"
-        raise InputError(
-            f"{what} a sentence-transformers model, but that library cannot be imported ({error})",
-            path=name,
-            remedy="pip install sentence-transformers, or name a model dir",
-        ) from error
-    try:
-        model = SentenceTransformer(name)
-    except (OSError, ValueError, KeyError) as error:
-        problem = f"sentence-transformers cannot load it ({str(error).splitlines()[0]})"
-        remedy = "check the name, or fetch the folder again"
-        raise InputError(problem, path=name, remedy=remedy) from error
-    hashes = _hash_folder(Path(name)) if os.path.isdir(name) else {}
-    return OpenedEncoder(name, SENTENCE_TRANSFORMERS, _CountingCuts(model), hashes)
+class _SentenceTransformer:
+    """A sentence-transformers model; raises InputError if it, or the library, cannot be loaded."""
 
-
-class _CountingCuts:
-    """A SentenceTransformer that counts truncated texts in `texts_cut`."""
-
-    def __init__(self, model: Any) -> None:
-        from transformers import PreTrainedTokenizerBase
-
-        self._model = model
-        self.sequence_length: int | None = model.max_seq_length
-        can_count = isinstance(model.tokenizer, PreTrainedTokenizerBase)
-        self.texts_cut = 0 if can_count and model.max_seq_length else None
+    def __init__(self, name: str) -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            problem = (
+                f"would be a sentence-transformers model, but that library is missing ({error})"
+            )
+            remedy = "pip install sentence-transformers, or name a model dir"
+            raise InputError(problem, path=name, remedy=remedy) from error
+        try:
+            self._model = SentenceTransformer(name)
+        except (OSError, ValueError, KeyError) as error:
+            problem = f"sentence-transformers cannot load it ({str(error).splitlines()[0]})"
+            remedy = "check the name, or fetch the folder again"
+            raise InputError(problem, path=name, remedy=remedy) from error
+        self.sequence_length: int | None = self._model.max_seq_length
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        if self.texts_cut is not None:
-            self.texts_cut += self._count_cut(texts)
         return self._model.encode(texts, convert_to_numpy=True, show_progress_bar=False)
 
-    def _count_cut(self, texts: list[str]) -> int:
-        most = self._model.max_seq_length
-        # Apart from [CLS] and [SEP] a text has no more tokens than bytes; most need no tokenising.
-        long = [text for text in texts if len(text.encode("utf-8", "replace")) > most - 2]
-        if not long:
-            return 0
-        tokens = self._model.tokenizer(long, truncation=False, verbose=False)["input_ids"]
-        return sum(len(one) > most for one in tokens)
 
-
-def _open_python(name: str) -> OpenedEncoder:
+def _find_python_model(name: str) -> Any:
+    """Returns the object with `encode` that a name stands for, or that it makes when called."""
     model = find_object(name)
     if inspect.isclass(model) or not hasattr(model, "encode"):
         if not callable(model):
@@ -300,17 +262,4 @@ def _open_python(name: str) -> OpenedEncoder:
         problem = f"returned a {type(model).__name__}, which has no encode()"
         remedy = "let it return an object with encode(list of strings)"
         raise InputError(problem, path=name, remedy=remedy)
-    return OpenedEncoder(name, PYTHON_OBJECT, model)
-
-
-def _hash_folder(folder: Path) -> dict[str, str]:
-    """Returns `model_sha256`, over all files in the folder, and `vocabulary_sha256`."""
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return {"model_sha256": sha256_of_files(files, root=folder), **_hash_vocabulary(folder)}
-
-
-def _hash_vocabulary(folder: Path) -> dict[str, str]:
-    for name in _VOCAB_FILES:
-        if (folder / name).is_file():
-            return {"vocabulary_sha256": sha256_of_file(folder / name)}
-    return {}
+    return model

@@ -46,10 +46,7 @@ class TextVectors:
 
 
 def list_texts(texts: Iterable[str]) -> list[str]:
-    """Returns the argument of `encode` as a list, after checking each text.
-
-    Args:
-      texts: a list, or anything else of one dimension, such as an array, a column or a generator.
+    """Returns the argument of `encode`, anything of one dimension, as a list of checked texts.
 
     Raises:
       TypeError: if it is one string, a mapping or a table, or if an item is not a string.
@@ -61,14 +58,12 @@ def list_texts(texts: Iterable[str]) -> list[str]:
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(
-                f"encode() takes strings, and text {index} is {text!r:.80}; leave it out, or give "
-                '"" or bytes.decode() in its place'
+                f"encode() takes strings, and text {index} is {text!r:.80}; leave it out"
             )
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise ValueError(
-                f"text {index} has half of a surrogate pair at character {error.start}; decode the "
-                'text again, or replace it: text.encode("utf-8", "replace").decode()'
-            ) from error
+            problem = f"text {index} has half of a surrogate pair at character {error.start}"
+            remedy = 'replace it: text.encode("utf-8", "replace").decode()'
+            raise ValueError(f"{problem}; {remedy}") from error
     return texts

@@ -47,10 +47,7 @@ class Int8:
     def dim(self) -> int:
         return len(self.scales)
 
-    @property
-    def columns(self) -> int:
-        """Bytes per vector."""
-        return self.dim
+    columns = dim
 
     def quantise(self, vectors: np.ndarray) -> np.ndarray:
         """Returns int8 `[n, dim]`, the nearest multiples of the steps, for finite `[n, dim]`.

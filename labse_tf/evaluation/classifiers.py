@@ -32,8 +32,8 @@ SEEDS = 5
 SEEDS_OPTION = Option(
     "seeds", f"classifiers, for mean and spread (default {SEEDS})", type=int, metavar="N", least=1
 )
-ACCURACY = Column("accuracy", "accuracy.mean", spread="accuracy.spread", style="bar")
-MAJORITY = Column("majority", "majority", style="mark")
+_ACCURACY = Column("accuracy", "accuracy.mean", spread="accuracy.spread", style="bar")
+MAJORITY = Column("majority", "majority")
 
 
 class Examples(NamedTuple):
@@ -139,21 +139,15 @@ def transfer(
     *,
     network: Network,
     seeds: int,
-    measure: Callable[[Any, Examples], dict[str, float]],
-) -> tuple[dict[str, float], dict[Any, dict[str, dict[str, float]]]]:
-    """Trains a network with each seed and measures every test.
+) -> tuple[dict[str, float], dict[Any, dict[str, float]]]:
+    """Trains a network with each seed and measures its accuracy on every test.
 
-    Args:
-      train: of the source language.
-      dev: of the same language; the first network's accuracy on it chooses the penalty of all.
-      tests: by name, functions that make the examples; they are called one after another.
-      network: its layers and training.
-      seeds: how many networks.
-      measure: returns the figures of a classifier on a test's examples.
+    The first network's accuracy on `dev` chooses the penalty of all. The functions that make the
+    examples of `tests` are called one after another.
 
     Returns:
-      `penalty` and the mean `dev_accuracy`; by test and figure the `mean` over seeds, and their
-      standard deviation `spread`, 0 for one seed.
+      `penalty` and the mean `dev_accuracy`; by test the `mean` over seeds, and their standard
+      deviation `spread`, 0 for one seed.
     """
     with Progress("train classifiers", total=len(PENALTIES) + seeds - 1, unit="run") as progress:
         first = {one: fit(train, dev, network, penalty=one) for one in progress.each(PENALTIES)}
@@ -165,18 +159,10 @@ def transfer(
     found = {}
     for name, make in tests.items():
         examples = make()
-        found[name] = _summary([measure(one, examples) for one in classifiers])
+        shares = [accuracy(one, examples) for one in classifiers]
+        spread = float(np.std(shares, ddof=seeds > 1))
+        found[name] = {"mean": float(np.mean(shares)), "spread": spread}
     return {"penalty": penalty, "dev_accuracy": float(np.mean(scores))}, found
-
-
-def _summary(rows: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:
-    return {
-        name: {
-            "mean": float(np.mean([row[name] for row in rows])),
-            "spread": float(np.std([row[name] for row in rows], ddof=len(rows) > 1)),
-        }
-        for name in rows[0]
-    }
 
 
 def fit(
@@ -206,22 +192,22 @@ def fit(
     return best, best_score
 
 
-def mean_of_targets(languages: Mapping[str, Any], source: str, figure: str) -> float:
-    """Returns the mean over the languages that were not trained on, or of `source` if alone."""
+def mean_of_targets(languages: Mapping[str, Any], source: str) -> float:
+    """Returns the mean accuracy of the languages that were not trained on, or of `source` alone."""
     targets = [row for language, row in languages.items() if language != source]
-    return float(np.mean([row[figure]["mean"] for row in targets or languages.values()]))
+    return float(np.mean([row["accuracy"]["mean"] for row in targets or languages.values()]))
 
 
 def describe_transfer(
-    record: Mapping[str, Any], columns: Sequence[Column], parts: Sequence[Part] = ()
+    record: Mapping[str, Any], columns: Sequence[Column] = (), notes: Sequence[str] = ()
 ) -> Result:
-    """Returns the figures of each language, the mean of those not trained on, and more parts."""
+    """Returns the accuracy in each language and the mean of those not trained on, with notes."""
     languages, source = record["languages"], record["settings"]["source"]
     rows = {
         f"{name} (source)" if name == source else name: {"majority": record.get("majority")} | row
         for name, row in languages.items()
     }
-    means = {"transfer": {name: {"mean": record.get(name)} for name in ("accuracy", "macro_f1")}}
+    means = {"transfer": {"accuracy": {"mean": record["accuracy"]}}}
     targets = {name: row for name, row in languages.items() if name != source} or languages
     units = {name: row["accuracy"]["mean"] for name, row in targets.items()}
-    return Result([Part("", rows, columns, means), *parts], units)
+    return Result([Part("", rows, (*columns, MAJORITY, _ACCURACY), means)], units, notes)

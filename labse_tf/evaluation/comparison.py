@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labse_tf.errors import InputError
-from labse_tf.evaluation.result import Column, Part, Result, draw
 from labse_tf.evaluation.task import (
     Task,
     describe,
@@ -22,8 +18,6 @@ from labse_tf.evaluation.task import (
     primary_figure,
     read_record,
 )
-from labse_tf.files.outputs import whole_file
-from labse_tf.languages import UNKNOWN_SCRIPT, find_code, script_of
 
 _SAMPLES = 10_000
 # With 5 units, chance gives all differences the same sign once in 16.
@@ -31,14 +25,10 @@ _LEAST_UNITS = 6
 # Settings that are paths, or name additional measurements.
 _NOT_COMPARED = ("baseline", "components_of", "perturbed", "tatoeba", "train")
 _PERCENTILES = (2.5, 97.5)
-_PAGE = Path(__file__).with_suffix(".html.j2")
 
 
 class Difference(NamedTuple):
-    """The second system's mean minus the first's over the `units` that both have.
-
-    The 95 % interval of the mean is from `low` to `high`.
-    """
+    """The second system's mean minus the first's over the `units` of both, and a 95 % interval."""
 
     mean: float
     low: float
@@ -57,8 +47,6 @@ class Comparison(NamedTuple):
     name: str
     task: Task
     figures: dict[str, float]
-    # By language or part; empty if the task has none.
-    units: dict[str, dict[str, float]]
     # To the first system; None if there are too few common units.
     differences: dict[str, Difference | None]
 
@@ -109,60 +97,42 @@ def compare(paths: Sequence[str]) -> list[Comparison]:
 
 def _compare(name: str, records: Mapping[str, dict[str, Any]]) -> Comparison:
     task = find_task(next(iter(records.values()))["task"])
-    # Undefined figures are left out: NaN, or null in JSON.
-    units = {
-        system: {
-            unit: value
-            for unit, value in describe(task, record).units.items()
-            if value is not None and not math.isnan(value)
+    figures, units = {}, {}
+    for system, record in records.items():
+        figures[system] = primary_figure(task, record)
+        # Undefined figures are left out: NaN, or null in JSON.
+        found = describe(task, record).units.items()
+        units[system] = {
+            unit: value for unit, value in found if value is not None and not math.isnan(value)
         }
-        for system, record in records.items()
-    }
     first, *others = units
-    return Comparison(
-        name,
-        task,
-        {system: primary_figure(task, record) for system, record in records.items()},
-        units,
-        {system: bootstrap(units[first], units[system]) for system in others},
-    )
+    differences = {system: bootstrap(units[first], units[system]) for system in others}
+    return Comparison(name, task, figures, differences)
 
 
 def _read(path: str) -> dict[str, dict[str, Any]]:
-    if Path(path).is_dir():
-        files = sorted(Path(path).glob("*.json"))
-        if not files:
-            raise InputError("holds no records", path=path, remedy="make them by `labse eval all`")
-        return {file.name.removesuffix(".json"): read_record(file) for file in files}
-    record = read_record(Path(path))
-    return {record["task"]: record}
+    if not Path(path).is_dir():
+        record = read_record(Path(path))
+        return {record["task"]: record}
+    files = sorted(Path(path).glob("*.json"))
+    if not files:
+        raise InputError("holds no records", path=path, remedy="make them by `labse eval all`")
+    return {file.name.removesuffix(".json"): read_record(file) for file in files}
 
 
 def _check_alike(name: str, records: Mapping[str, dict[str, Any]]) -> None:
     (first, one), *others = records.items()
     for system, other in others:
-        if one["data"]["sha256"] != other["data"]["sha256"]:
-            problem = f"{name}: {first} and {system} were evaluated on different data"
-            raise InputError(problem, remedy="evaluate both on the same files")
+        problem = None
         for key in one["settings"].keys() - _NOT_COMPARED:
             ours, theirs = (record["settings"].get(key) for record in (one, other))
             if ours != theirs:
-                problem = f"{name}: '{key}' is {ours} of {first}, and {theirs} of {system}"
-                raise InputError(problem, remedy="evaluate both with the same options")
-
-
-def by_script(units: Mapping[str, float]) -> dict[str, float]:
-    """Returns the means over the languages of each script.
-
-    The code names the script (`srp_Latn`), or it is the main one of a language among the paper's;
-    other languages are counted together.
-    """
-    scripts: dict[str, list[float]] = {}
-    for language, value in units.items():
-        subtag, code = re.search(r"[-_]([A-Z][a-z]{3})\b", language), find_code(language)
-        script = subtag[1] if subtag else script_of(code) if code else UNKNOWN_SCRIPT
-        scripts.setdefault("other" if script == UNKNOWN_SCRIPT else script, []).append(value)
-    return {script: float(np.mean(values)) for script, values in sorted(scripts.items())}
+                problem = f"'{key}' is {ours} of {first}, and {theirs} of {system}"
+        if one["data"]["sha256"] != other["data"]["sha256"]:
+            problem = f"{first} and {system} were evaluated on different data"
+        if problem:
+            remedy = "evaluate both on the same files with the same options"
+            raise InputError(f"{name}: {problem}", remedy=remedy)
 
 
 def format_comparisons(comparisons: Sequence[Comparison]) -> str:
@@ -191,39 +161,3 @@ def format_difference(difference: Difference | None) -> str:
     mean, low, high = (100 * value for value in difference[:3])
     star = " *" if difference.is_certain else ""
     return f"{mean:+.2f} ({low:+.2f} to {high:+.2f}, {difference.units} units){star}"
-
-
-def write_page(
-    comparisons: Sequence[Comparison], path: str | os.PathLike[str], *, overwrite: bool = False
-) -> None:
-    """Writes an HTML page with tables and plots, which needs no other file."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters["by_script"] = by_script
-    text = environment.from_string(_PAGE.read_text("utf-8")).render(
-        comparisons=comparisons,
-        systems=list(dict.fromkeys(system for one in comparisons for system in one.figures)),
-        plot=_plot,
-        format_percent=format_percent,
-        format_difference=format_difference,
-        describe_figure=describe_figure,
-    )
-    with whole_file(path, overwrite=overwrite) as partial:
-        partial.write_text(text, "utf-8")
-
-
-def _plot(comparison: Comparison) -> str:
-    """Returns an SVG with the figures of all systems."""
-    systems = {str(number): units for number, units in enumerate(comparison.units.values())}
-    names = dict.fromkeys(name for units in systems.values() for name in units)
-    rows = {name: {key: units.get(name) for key, units in systems.items()} for name in names}
-    columns = [
-        Column(system, key, style="point")
-        for key, system in zip(systems, comparison.units, strict=True)
-    ]
-    output = io.StringIO()
-    result = Result([Part(comparison.task.PRIMARY_METRIC, rows, columns)])
-    draw(result).savefig(output, format="svg")
-    # Without the declaration of a file of its own.
-    return output.getvalue()[output.getvalue().index("<svg") :]

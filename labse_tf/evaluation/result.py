@@ -25,7 +25,7 @@ class Column(NamedTuple):
       key: the place in the figures of a unit: keys separated by dots.
       digits: behind the point of the number times `scale`; None shows it as it is.
       spread: the place of a standard deviation or error, or "".
-      style: "bar", "line", "point" or "mark" (a short line over each bar) in the plot, or "".
+      style: "bar", "line" or "point" in the plot, or "".
       scale: 100, for per cent.
     """
 
@@ -55,17 +55,13 @@ def _find(figures: Mapping[str, Any], key: str) -> Any:
 
 
 def mean_of(rows: Iterable[Mapping[str, Any]], keys: Iterable[str] | None = None) -> dict[str, Any]:
-    """Returns the means of the numbers in rows with the same keys, also in mappings in them.
-
-    If there are `keys`, they are the only ones, in their order.
-    """
+    """Returns the means of the numbers in rows, by the `keys`, or else by all; mappings too."""
     rows = list(rows)
-    found = {}
-    for key in keys or rows[0]:
-        values = [row[key] for row in rows]
-        nested = isinstance(values[0], Mapping)
-        found[key] = mean_of(values) if nested else float(np.mean(values))
-    return found
+    columns = {key: [row[key] for row in rows] for key in keys or rows[0]}
+    return {
+        key: mean_of(values) if isinstance(values[0], Mapping) else float(np.mean(values))
+        for key, values in columns.items()
+    }
 
 
 class Part(NamedTuple):
@@ -76,7 +72,6 @@ class Part(NamedTuple):
       rows: the figures of each unit.
       columns: the metrics.
       means: rows under the others, such as averages of groups; the first is drawn as a line.
-      is_matrix: whether the columns are units too, such as languages, and cells are drawn.
       in_table: whether it is printed.
     """
 
@@ -84,18 +79,11 @@ class Part(NamedTuple):
     rows: Mapping[str, Mapping[str, Any]]
     columns: Sequence[Column]
     means: Mapping[str, Mapping[str, Any]] = {}
-    is_matrix: bool = False
     in_table: bool = True
 
     @property
     def drawn(self) -> list[Column]:
         return [column for column in self.columns if column.style]
-
-
-def matrix(title: str, cells: Mapping[str, Mapping[str, float]], **options: Any) -> Part:
-    """Returns the part of a matrix: row -> column -> figure."""
-    names = sorted({name for row in cells.values() for name in row})
-    return Part(title, cells, [Column(name, name) for name in names], is_matrix=True, **options)
 
 
 class Result(NamedTuple):
@@ -140,17 +128,14 @@ def draw(result: Result, *, title: str = "") -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    parts = [part for part in result.parts if part.rows and (part.drawn or part.is_matrix)]
+    parts = [part for part in result.parts if part.rows and part.drawn]
     widths = [2 + 0.25 * len(part.rows) for part in parts]
-    tallest = max(len(part.rows) if part.is_matrix else 0 for part in parts)
-    size = (min(2 + sum(widths), _MOST_INCHES), min(3.6 + 0.2 * tallest, _MOST_INCHES))
-    figure = Figure(size, layout="constrained")
+    figure = Figure((min(2 + sum(widths), _MOST_INCHES), 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=9)
     panels = figure.subplots(1, len(parts), width_ratios=widths, squeeze=False)[0]
     for axes, part in zip(panels, parts, strict=True):
-        (_draw_matrix if part.is_matrix else _draw)(part, axes)
-        axes.set_title(part.title, fontsize=8)
+        _draw(part, axes)
     return figure
 
 
@@ -161,46 +146,30 @@ def _draw(part: Part, axes: Axes) -> None:
     if drawn[0].style == "point":
         rows.sort(key=lambda item: np.nanmean(_percents(drawn, item[1])), reverse=True)
     places, width = np.arange(len(rows)), 0.8 / max(len(bars), 1)
-    for column in drawn:
+    for number, column in enumerate(drawn):
         heights = np.concatenate([_percents([column], figures) for _, figures in rows])
         if column.style == "bar":
             own = places + width * (bars.index(column) - (len(bars) - 1) / 2)
             spreads = [100 * (_find(figures, column.spread) or 0) for _, figures in rows]
-            axes.bar(
-                own, heights, width, yerr=spreads if any(spreads) else None, label=column.title
-            )
-        elif column.style == "mark":
-            axes.hlines(heights, places - 0.42, places + 0.42, "black", linewidth=0.8)
-            axes.plot([], [], color="black", linewidth=0.8, label=column.title)
+            errors = spreads if any(spreads) else None
+            axes.bar(own, heights, width, yerr=errors, label=column.title)
         else:
-            line = "o-" if column.style == "line" else "osD"[drawn.index(column) % 3]
+            line = "o-" if column.style == "line" else "osD"[number % 3]
             axes.plot(places, heights, line, markersize=3.5, label=column.title)
-    main = next(column for column in drawn if column.style != "mark")
     for label, figures in list(part.means.items())[:1]:
-        if (mean := _find(figures, main.key)) is not None:
-            height = 100 * mean
-            of = f"{main.title}, " if len(drawn) > 1 else ""
-            axes.axhline(height, color="#888888", linewidth=0.8, label=f"{of}{label} {height:.1f}")
-    _name_ticks(axes.xaxis, [name for name, _ in rows])
+        if (mean := _find(figures, drawn[0].key)) is not None:
+            of = f"{drawn[0].title}, " if len(drawn) > 1 else ""
+            text = f"{of}{label} {100 * mean:.1f}"
+            axes.axhline(100 * mean, color="#888888", linewidth=0.8, label=text)
+    names = [name for name, _ in rows]
+    rotation, size = 90 if max(map(len, names)) > 2 else 0, 8 if len(names) < 40 else 5
+    axes.set_xticks(places, names, rotation=rotation, fontsize=size)
     axes.set_xlim(-0.7, len(rows) - 0.3)
     axes.set_ylabel("%", fontsize=8)
+    axes.set_title(part.title, fontsize=8)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.legend(fontsize=7)
-
-
-def _draw_matrix(part: Part, axes: Axes) -> None:
-    cells = np.stack([_percents(part.columns, figures) for figures in part.rows.values()])
-    axes.figure.colorbar(axes.imshow(cells), ax=axes, label="%")
-    _name_ticks(axes.xaxis, [column.title for column in part.columns])
-    _name_ticks(axes.yaxis, list(part.rows))
-
-
-def _name_ticks(axis: Any, names: Sequence[str]) -> None:
-    rotation = 90 if axis.axis_name == "x" and max(map(len, names)) > 2 else 0
-    axis.set_ticks(
-        range(len(names)), names, rotation=rotation, fontsize=8 if len(names) < 40 else 5
-    )
 
 
 def _percents(columns: Sequence[Column], figures: Mapping[str, Any]) -> np.ndarray:

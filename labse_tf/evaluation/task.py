@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime
 import glob
 import importlib
-import importlib.metadata
-import inspect
 import json
 import logging
 import math
 import os
 import pkgutil
+import platform
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,20 +27,17 @@ from labse_tf.registry import find_object, is_object_name
 
 # The keys of every record that readers of records need.
 _NEEDED = {"task", "encoder", "data", "settings"}
-# The key of a record of `evaluate_all` that holds the hash of its files, and its options.
+# The key of a record of `evaluate_all` that holds the hash of the files in its folder.
 _MADE_FROM = "made_from"
 # Facts of an encoder that embedding changes.
 _COUNTED_BY_TEXT = ("zero_vectors", "texts_cut")
 _COUNTED = ("dim", "normalisation", *_COUNTED_BY_TEXT)
 
-# Module -> the package with its version. Only loaded modules can have affected the result.
-_PACKAGES = {
-    **{name: name for name in ("labse_tf", "numpy", "scipy", "tensorflow", "torch")},
-    "faiss": "faiss-cpu",
-    "tensorflow_text": "tensorflow-text",
-    "transformers": "transformers",
-    "sentence_transformers": "sentence-transformers",
-}
+# Only loaded modules can have affected a result.
+_MODULES = (
+    *("labse_tf", "numpy", "scipy", "faiss", "tensorflow", "tensorflow_text", "torch"),
+    *("transformers", "sentence_transformers"),
+)
 
 _log = logging.getLogger("labse")
 
@@ -66,13 +62,11 @@ class Option(NamedTuple):
 
     def check(self, value: Any) -> None:
         """Raises InputError if the value is not allowed."""
-        remedy = ""
         if self.choices and value not in self.choices:
             remedy = f"choose from {', '.join(self.choices)}"
-        if self.least is not None and value < self.least:
-            remedy = f"give {self.least} or more"
-        if remedy:
             raise InputError(f"{self.flag} is {value}", remedy=remedy)
+        if self.least is not None and value < self.least:
+            raise InputError(f"{self.flag} is {value}", remedy=f"give {self.least} or more")
 
 
 class Task(Protocol):
@@ -83,7 +77,6 @@ class Task(Protocol):
       describe(record): returns the `Result` from which the table, the plot and the comparison are
         made; without it they have the main figure alone.
       LOWER_IS_BETTER: True for an error.
-      UNITS_ARE_LANGUAGES: True if the names of the result's units are codes of languages.
       FOLDERS: names of folders that `labse eval all` takes for its data.
       KEEPS_VECTORS: True if it keeps vectors itself, on disk; `labse eval all` keeps those of other
         tasks in memory.
@@ -164,20 +157,13 @@ def make_record(
     encoder: Encoder,
     data: str | os.PathLike[str],
     files: Iterable[str | os.PathLike[str]],
-    directions: Sequence[str],
     settings: dict[str, Any],
     scores: dict[str, Any],
 ) -> dict[str, Any]:
     """Returns the record of a task; to be called after all texts have been encoded.
 
-    Args:
-      task: its name.
-      encoder: its `facts()` are recorded, if it has them, as encoders from `open_encoder` do.
-      data: the folder that the user gave.
-      files: the files in it that were read.
-      directions: search directions, such as "xx -> en".
-      settings: the task's options.
-      scores: the task's own keys; the first is the primary metric.
+    `files` in the folder `data` were read; `settings` are the task's options, and `scores` its own
+    keys, of which the first is the primary metric.
     """
     primary_metric = next(iter(scores))
     files = [os.fspath(file) for file in files]
@@ -188,7 +174,6 @@ def make_record(
         primary_metric: scores[primary_metric],
         "encoder": encoder_facts(encoder),
         "data": {"path": os.fspath(data), **facts_of_files(files, root)},
-        "directions": list(directions),
         "settings": settings,
         "versions": _loaded_versions(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -212,8 +197,7 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        problem = f"cannot be read as a record ({error})"
-        raise InputError(problem, path=path, remedy=remedy) from error
+        raise InputError(f"cannot be read ({error})", path=path, remedy=remedy) from error
     if not isinstance(record, dict) or not record.keys() >= _NEEDED:
         raise InputError("is not a record of a task", path=path, remedy=remedy)
     return record
@@ -226,14 +210,9 @@ def encoder_facts(encoder: Encoder) -> dict[str, Any]:
 
 
 def _loaded_versions() -> dict[str, str]:
-    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for module, package in _PACKAGES.items():
-        if module in sys.modules:
-            try:
-                versions[module] = importlib.metadata.version(package)
-            except importlib.metadata.PackageNotFoundError:
-                versions[module] = str(getattr(sys.modules[module], "__version__", "unknown"))
-    return versions
+    loaded = {name: sys.modules[name] for name in _MODULES if name in sys.modules}
+    versions = {name: getattr(module, "__version__", "unknown") for name, module in loaded.items()}
+    return {"python": platform.python_version()} | versions
 
 
 class Found(NamedTuple):
@@ -245,19 +224,14 @@ class Found(NamedTuple):
 
 
 class SharedEncoder:
-    """An encoder of several tasks, which embeds each distinct text once and keeps the vectors.
+    """An encoder of several tasks, which embeds each distinct text once and keeps the vectors."""
 
-    Counts of texts are of all tasks, so `facts` leaves them out.
-    """
-
-    def __init__(self, encoder: Encoder, *, keeps_vectors: bool = True) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._vectors: dict[str, np.ndarray] | None = {} if keeps_vectors else None
+        self._vectors: dict[str, np.ndarray] = {}
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Returns float32 `[len(texts), dim]`, as the encoder's."""
-        if self._vectors is None:
-            return np.asarray(self._encoder.encode(texts), np.float32)
         unknown = list(dict.fromkeys(text for text in texts if text not in self._vectors))
         if unknown:
             vectors = np.asarray(self._encoder.encode(unknown), np.float32)
@@ -265,7 +239,7 @@ class SharedEncoder:
         return np.stack([self._vectors[text] for text in texts])
 
     def facts(self) -> dict[str, Any]:
-        return encoder_facts(self._encoder) | dict.fromkeys(_COUNTED_BY_TEXT)
+        return encoder_facts(self._encoder)
 
 
 def find_tasks(root: str | os.PathLike[str]) -> list[Found]:
@@ -295,34 +269,29 @@ def evaluate_all(
 ) -> list[str]:
     """Evaluates each task that has no record yet, and writes `out/<name>.json`.
 
-    A record of other files or options is replaced. Returns a message for each task that failed; the
-    others' records are written nonetheless.
-
-    Args:
-      encoder: any.
-      root: the folder of the tasks' folders.
-      out: a folder for the records.
-      show: called with each table, and with a summary at the end.
+    A record of other files is replaced. Returns a message for each task that failed; the others'
+    records are written nonetheless. `show` is called with each table, and with a summary at the
+    end.
 
     Raises:
       InputError: if there are no data, or `out` has a record of another encoder, or one that was
         not made here.
     """
     found = find_tasks(root)
-    remembering, forgetting = SharedEncoder(encoder), SharedEncoder(encoder, keeps_vectors=False)
+    shared = SharedEncoder(encoder)
     paths = {one.name: Path(out) / f"{one.name}.json" for one in found}
-    origins = {one.name: _origin(one) for one in found}
+    origins = {one.name: {"files": _hash_files(one.data)} for one in found}
     failures, records = [], {}
     with locked(out):
         for name, path in paths.items():
-            if path.exists() and (record := _read_done(path, forgetting, origins[name], name)):
+            if path.exists() and (record := _read_done(path, encoder, origins[name])):
                 records[name] = record
         for number, (name, task, data) in enumerate(found, 1):
             if name in records:
                 _log.info("%s has the result of %s already", paths[name], name)
                 continue
             _log.info("task %d of %d: %s on %s", number, len(found), name, data)
-            used = forgetting if getattr(task, "KEEPS_VECTORS", False) else remembering
+            used = encoder if getattr(task, "KEEPS_VECTORS", False) else shared
             try:
                 record = task.evaluate(used, data) | {_MADE_FROM: origins[name]}
             except Exception as error:  # The other tasks should not be lost.
@@ -330,47 +299,46 @@ def evaluate_all(
                 failures.append(f"{name}: {kind}{error}")
                 _log.error("%s", failures[-1])
                 continue
+            # They count the texts of all tasks.
+            record["encoder"] |= dict.fromkeys(_COUNTED_BY_TEXT)
             records[name] = record
             write_json(paths[name], record, overwrite=True)
             show(f"\n{name}\n{format_table(describe(task, record))}")
-    width = max(map(len, paths))
-    lines = [
-        f"{name:{width}}{100 * primary_figure(task, records[name]):8.2f}  {describe_figure(task)}"
-        if name in records
-        else f"{name:{width}}  failed"
-        for name, task, _ in found
-    ]
-    show("\n" + "\n".join(lines))
+    lines = [""]
+    for name, task, _ in found:
+        text = "  failed"
+        if name in records:
+            figure = 100 * primary_figure(task, records[name])
+            text = f"{figure:8.2f}  {describe_figure(task)}"
+        lines.append(f"{name:{max(map(len, paths))}}{text}")
+    show("\n".join(lines))
     return failures
 
 
-def _origin(one: Found) -> dict[str, Any]:
-    """Returns a hash of the names and contents of all files in the task's folder, and its options.
+def _hash_files(folder: Path) -> str:
+    """Returns a hash of the names and contents of all files in a folder.
 
-    The hash includes files that the task leaves out, but not hidden ones: file managers write them.
+    It includes files that the task leaves out, but not hidden ones: file managers write them.
     """
-    names = glob.glob("**", root_dir=one.data, recursive=True)
-    files = [path for name in names if (path := one.data / name).is_file()]
-    defaults = inspect.getfullargspec(one.task.evaluate).kwonlydefaults
-    return {"files": sha256_of_files(files, root=one.data), "options": defaults or {}}
+    names = glob.glob("**", root_dir=folder, recursive=True)
+    files = [path for name in names if (path := folder / name).is_file()]
+    return sha256_of_files(files, root=folder)
 
 
-def _read_done(
-    path: Path, encoder: SharedEncoder, origin: dict[str, Any], name: str
-) -> dict[str, Any] | None:
-    """Returns the record of a task, or None if it is outdated; rejects what may not be replaced."""
+def _read_done(path: Path, encoder: Encoder, origin: dict[str, str]) -> dict[str, Any] | None:
+    """Returns a task's record, or None if it is of other files; rejects another encoder's."""
     record = read_record(path)
     ours, theirs = (
         {key: value for key, value in facts.items() if key not in _COUNTED}
-        for facts in (encoder.facts(), record["encoder"])
+        for facts in (encoder_facts(encoder), record["encoder"])
     )
+    remedy = "delete it to evaluate the task again, or name another folder: --out"
     if ours != theirs:
         problem = f"is the result of another encoder, {theirs.get('name')}"
-        raise InputError(problem, path=path, remedy="name another folder: --out")
+        raise InputError(problem, path=path, remedy=remedy)
     if _MADE_FROM not in record:
-        remedy = "delete it to evaluate the task again, or name another folder: --out"
         raise InputError("does not tell what it was made from", path=path, remedy=remedy)
-    changed = [key for key, value in origin.items() if record[_MADE_FROM].get(key) != value]
-    if changed:
-        _log.warning("%s is of other %s: %s anew", path, " and ".join(changed), name)
-    return None if changed else record
+    if record[_MADE_FROM]["files"] == origin["files"]:
+        return record
+    _log.warning("%s is of other files: evaluated anew", path)
+    return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -15,7 +17,7 @@ from labse_tf.embedding.protocol import TextVectors
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import split_compression
 from labse_tf.files.staging import input_path
-from labse_tf.files.textio import ends_early, read_lines, split_pair, strip, with_columns
+from labse_tf.files.textio import ends_early, read_lines, read_pairs, strip
 from labse_tf.languages import require_code
 
 AGAIN = "fetch the file again"
@@ -30,25 +32,19 @@ def find_files(
 ) -> dict[Any, str]:
     """Returns the paths of the files in the folder `data` whose names match, by their key.
 
-    Args:
-      data: the folder.
-      pattern: of the name without compression; if it has a "/", of the path below `data`.
-      expected: the files that the error names if there are none.
-      key: of a match; by default its groups.
+    The pattern is of the name without compression, or if it has a "/", of the path below `data`.
 
     Raises:
-      InputError: if there are none, or two files have the same key.
+      InputError: if there are none such as `expected`, or two files have the same key.
     """
     root, found = Path(data), {}
-    paths = root.rglob("*") if "/" in pattern.pattern else root.iterdir()
-    for path in sorted(paths) if root.is_dir() else ():
-        match = pattern.fullmatch(split_compression(path.relative_to(root).as_posix())[0])
-        if match and path.is_file():
-            name = key(match)
-            first = found.setdefault(name, str(path))
-            if first != str(path):
-                shown = name if isinstance(name, str) else ".".join(filter(None, name))
-                problem = f"is a second file of '{shown}', beside {Path(first).name}"
+    paths = root.rglob("*") if "/" in pattern.pattern else root.glob("*")
+    for path in map(str, sorted(paths)):
+        match = pattern.fullmatch(split_compression(os.path.relpath(path, root))[0])
+        if match and os.path.isfile(path):
+            first = found.setdefault(key(match), path)
+            if first != path:
+                problem = f"is a second file beside {os.path.basename(first)}"
                 raise InputError(problem, path=path, remedy="leave one of them")
     if not found:
         raise InputError(f"holds no files {expected}", path=data, remedy="see `labse eval --help`")
@@ -63,16 +59,11 @@ def side_of(names: Mapping[str, str], wanted: str, data: str | os.PathLike[str],
 
 
 def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
-    """Returns the text without surrounding white space.
-
-    Raises:
-      InputError: if nothing is left, or it contains a NUL byte.
-    """
-    problem = "the line holds a NUL byte" if "\0" in text else None
+    """Returns the text stripped; raises InputError if nothing is left, or there is a NUL byte."""
     text = strip(text)
-    if problem or not text:
-        remedy = f"{AGAIN}: a text without letters cannot be scored"
-        raise InputError(problem or "the text is empty", path=path, line=line, remedy=remedy)
+    if not text or "\0" in text:
+        problem = "the line holds a NUL byte" if text else "the text is empty"
+        raise InputError(problem, path=path, line=line, remedy=AGAIN)
     return text
 
 
@@ -123,6 +114,25 @@ def read_columns(
     return rows
 
 
+def read_scores(
+    texts: Sequence[str], path: str, least: float = -math.inf, most: float = math.inf
+) -> np.ndarray:
+    """Returns the numbers in a column of a file, `[n]`.
+
+    Raises:
+      InputError: if one is not a finite number, or not between `least` and `most`.
+    """
+    scores = np.full(len(texts), np.nan)
+    for place, text in enumerate(texts):
+        with contextlib.suppress(ValueError):
+            scores[place] = float(text)
+        if not (math.isfinite(scores[place]) and least <= scores[place] <= most):
+            limits = "" if most == math.inf else f" from {least} to {most}"
+            problem = f"the score '{text[:40]}' is not a number{limits}"
+            raise InputError(problem, path=path, line=place + 1, remedy="give the score as 3.5")
+    return scores
+
+
 class ScoredPairs(NamedTuple):
     """Pairs of sentences, and `[n]` scores or labels."""
 
@@ -150,14 +160,12 @@ def find_pool(
     """
     expected = "<code>.txt (or .dev, .devtest), the same sentences in each"
     found = find_files(data, _POOL, expected, key=lambda match: match[1])
-    for code in languages or ():
-        if code not in found:
-            problem = f"holds no file of '{code}' ({', '.join(list(found)[:5])}, ... are there)"
-            raise InputError(problem, path=data, remedy="add it")
-    chosen = {code: found[code] for code in (languages or found)}
-    if len(chosen) < 2:
+    wanted = list(languages or found)
+    if missing := [code for code in wanted if code not in found]:
+        raise InputError(f"holds no file of '{missing[0]}'", path=data, remedy="add it")
+    if len(wanted) < 2:
         raise InputError("holds fewer than two languages", path=data, remedy=f"expected {expected}")
-    return chosen
+    return {code: found[code] for code in wanted}
 
 
 def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[str, list[str]]:
@@ -167,10 +175,9 @@ def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[st
       InputError: as `read_aligned`, or if there is only one sentence.
     """
     texts = read_aligned(files)
-    code, lines = next(iter(texts.items()))
-    if len(lines) < 2:
-        remedy = "there must be 2 or more"
-        raise InputError("has only one sentence", path=files[code], remedy=remedy)
+    for code, lines in texts.items():
+        if len(lines) < 2:
+            raise InputError("has only one sentence", path=files[code], remedy="add others")
     return {code: lines[:sentences] for code, lines in texts.items()}
 
 
@@ -193,13 +200,11 @@ class AlignedFiles(NamedTuple):
         Raises:
           InputError: as `read_lines`, or if a text is empty or contains a NUL byte.
         """
-        path, first, lines = self[side], 0, read_lines(self[side])
+        path, lines = self[side], read_lines(self[side])
         if self.is_table:
-            first, lines = with_columns(lines, path)
-        for number, line in lines:
-            if self.is_table:
-                line = split_pair(line, path, number, first=first)[side]
-            yield check_text(line, path, number)
+            lines = ((number, pair[side]) for number, *pair in read_pairs(path))
+        for number, text in lines:
+            yield check_text(text, path, number)
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
@@ -221,7 +226,7 @@ def find_corpora(data: str | os.PathLike[str]) -> dict[str, AlignedFiles]:
 
 
 NO_LABEL = "-"
-_LABEL, _SENTENCES = "gold_label", ("sentence1", "sentence2")
+_COLUMNS = ("sentence1", "sentence2", "gold_label")
 
 
 class InferencePairs(NamedTuple):
@@ -247,13 +252,7 @@ def read_inference_pairs(entry: str) -> InferencePairs:
     rows: dict[str, list[list[str]]] = {}
     origins = []
     for path in paths:
-        lines = list(read_lines(path))
-        header = lines[0][1].split("\t")
-        if _LABEL in header:
-            found = _rows_by_header(header, lines[1:], path)
-        else:
-            language = require_code(_stem(path).rpartition(".")[2], path=path)
-            found = {language: [_inference_row(line, path, number) for number, line in lines]}
+        found = _read_inference_file(path)
         if both := sorted(found.keys() & rows.keys()):
             remedy = "name the files of one set, such as 'xnli/dev.*'"
             raise InputError(f"is a second file in '{both[0]}'", path=path, remedy=remedy)
@@ -271,11 +270,41 @@ def read_inference_pairs(entry: str) -> InferencePairs:
     return InferencePairs(texts, [labels[place][0] for place in kept])
 
 
+def _read_inference_file(path: str) -> dict[str, list[list[str]]]:
+    """Returns premise, hypothesis and label of each pair by language, in the order of pairID."""
+    lines = list(read_lines(path))
+    header, language = lines[0][1].split("\t"), None
+    if _COLUMNS[2] in header:
+        del lines[0]
+    else:
+        header, language = list(_COLUMNS), require_code(_stem(path).rpartition(".")[2], path=path)
+    found: dict[str, dict[str, list[str]]] = {}
+    for number, line in lines:
+        row = dict(zip(header, map(strip, line.split("\t")), strict=False))
+        code = language or require_code(row.get("language", "en"), path=path, line=number)
+        same = row["pairID"] if "language" in row and "pairID" in row else f"{number:09}"
+        columns = [row.get(name, "") for name in _COLUMNS]
+        if not all(columns):
+            problem = "the line has no premise, hypothesis and label"
+            raise InputError(problem, path=path, line=number, remedy="separate them by tabs")
+        if found.setdefault(code, {}).setdefault(same, columns) is not columns:
+            problem = f"is a second pair {same} in '{code}'"
+            raise InputError(problem, path=path, line=number, remedy=AGAIN)
+    if not found:
+        raise InputError("has only a header", path=path, remedy=AGAIN)
+    everything = set().union(*found.values())
+    for code, rows in found.items():
+        if lost := sorted(everything - rows.keys()):
+            problem = f"has the pair {lost[0]} in some languages, but not in '{code}'"
+            raise InputError(problem, path=path, remedy=AGAIN)
+    return {code: [rows[same] for same in sorted(rows)] for code, rows in found.items()}
+
+
 def find_inference_files(entry: str) -> list[str]:
     """Returns the paths that `read_inference_pairs` reads; raises InputError if there is none."""
     entry = input_path(entry)
     if os.path.isdir(entry):
-        found = [str(path) for path in sorted(Path(entry).iterdir()) if path.is_file()]
+        found = sorted(glob.glob(os.path.join(glob.escape(entry), "*")))
         found = [path for path in found if _stem(path) != os.path.basename(path)]
     else:
         found = [entry] if os.path.exists(entry) else sorted(glob.glob(entry))
@@ -285,11 +314,6 @@ def find_inference_files(entry: str) -> list[str]:
     return found
 
 
-def labels_of(sets: Sequence[InferencePairs]) -> list[str]:
-    """Returns the distinct labels, sorted: their places are the classifier's outputs."""
-    return sorted({label for pairs in sets for label in pairs.labels})
-
-
 def _stem(path: str) -> str:
     """Returns the name without `.tsv` and compression; the whole name of another file."""
     name = os.path.basename(path)
@@ -297,36 +321,6 @@ def _stem(path: str) -> str:
     return base.removesuffix(".tsv") if base.endswith(".tsv") else name
 
 
-def _inference_row(line: str, path: str, number: int) -> list[str]:
-    columns = [strip(column) for column in line.split("\t")[:3]]
-    if len(columns) < 3 or not all(columns):
-        problem = "the line has no premise, hypothesis and label"
-        raise InputError(problem, path=path, line=number, remedy="separate them by tabs")
-    return columns
-
-
-def _rows_by_header(
-    header: Sequence[str], lines: Sequence[tuple[int, str]], path: str
-) -> dict[str, list[list[str]]]:
-    """Returns the rows of a file of XNLI or MultiNLI by language, in the order of their pairID."""
-    if missing := [name for name in _SENTENCES if name not in header]:
-        problem = f"has a column '{_LABEL}', but no '{missing[0]}'"
-        raise InputError(problem, path=path, remedy=f"{AGAIN}, or leave its first line out")
-    if not lines:
-        raise InputError("has only a header", path=path, remedy=AGAIN)
-    found: dict[str, dict[str, list[str]]] = {}
-    for number, line in lines:
-        row = dict(zip(header, line.split("\t"), strict=False))
-        language = require_code(row.get("language", "en"), path=path, line=number)
-        same = row["pairID"] if "language" in header and "pairID" in row else f"{number:09}"
-        if same in found.setdefault(language, {}):
-            problem = f"is a second pair {same} in '{language}'"
-            raise InputError(problem, path=path, line=number, remedy=AGAIN)
-        columns = "\t".join(row.get(name, "") for name in (*_SENTENCES, _LABEL))
-        found[language][same] = _inference_row(columns, path, number)
-    everything = set().union(*found.values())
-    for language, rows in found.items():
-        if lost := sorted(everything - rows.keys()):
-            problem = f"has the pair {lost[0]} in some languages, but not in '{language}'"
-            raise InputError(problem, path=path, remedy=AGAIN)
-    return {language: [rows[same] for same in sorted(rows)] for language, rows in found.items()}
+def labels_of(sets: Sequence[InferencePairs]) -> list[str]:
+    """Returns the distinct labels, sorted: their places are the classifier's outputs."""
+    return sorted({label for pairs in sets for label in pairs.labels})

@@ -9,10 +9,8 @@ copy of the vectors in memory.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -21,7 +19,7 @@ import faiss
 import numpy as np
 import scipy.sparse
 
-from labse_tf.retrieval.codes import Coder, Codes, code_all, likely_bounds
+from labse_tf.retrieval.codes import Coder, code_all
 from labse_tf.retrieval.neighbours import (
     FEWEST_CODED,
     Neighbours,
@@ -90,13 +88,9 @@ def make_lists(
 ) -> Lists:
     """Sorts targets `[m, dim]` into lists and chooses the lists of each source `[n, dim]`.
 
-    Args:
-      sources: float `[n, dim]`.
-      targets: float `[m, dim]`.
-      centroids: float32 `[lists, dim]`.
-      k: the number of neighbours to search for.
-      recall: the share of them to find, 0 to 1; it must also hold for the nearest ones alone.
-      on_progress: called with the number of vectors done since the last call, `n + m` in all.
+    With so many lists that of the k neighbours the share `recall`, 0 to 1, is found, and of the
+    nearest ones alone too. `on_progress` is called with the number of vectors done since the last
+    call, `n + m` in all.
     """
     of_targets = _assign(targets, centroids, 1, on_progress)[:, 0]
     probes = _probes(sources, targets, of_targets, centroids, k, recall)
@@ -108,7 +102,7 @@ def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -
 
     Each list is searched twice, for different sources. The first pass covers only the nearest list
     of each source: it takes little time, and few vectors of the other lists are nearer than those
-    found there. Meanwhile `folder` holds the codes of the vectors, if there are many.
+    found there. The codes of many vectors are kept in `folder`.
     """
     sources, targets = search.sources, search.targets
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
@@ -116,25 +110,30 @@ def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -
     # A source is in several lists, so several threads may find neighbours for it.
     lock = Lock()
     steps = 2 * plan.count
-    with threads() as pool, contextlib.ExitStack() as stack:
+    with threads() as pool:
         source_codes = target_codes = None
         if min(sources.shape[0], targets.shape[0]) >= FEWEST_CODED and start < steps:
-            both = _code_both(sources, targets, pool, folder)
-            source_codes, target_codes = stack.enter_context(both)
+            coder = Coder(sources.shape[1])
+            source_codes = code_all(sources, coder.code_sources, pool, folder=folder)
+            target_codes = code_all(targets, coder.code_targets, pool, folder=folder)
+
+        def part(side: ArrayLike, places: np.ndarray, best: Neighbours, codes) -> Part:
+            # Vectors are read from disk only when used.
+            return Part(Selection(side, places), places, best, codes and codes[places])
 
         def run(step: int) -> None:
             number_of_pass, number = divmod(step, plan.count)
-            own, others = passes[number_of_pass](number), targets_of(number)
+            places, others = passes[number_of_pass](number), targets_of(number)
             if not len(others):
                 return
-            listed = _part(targets, others, search.backward, target_codes)
+            listed = part(targets, others, search.backward, target_codes)
             # Sources without k neighbours yet have no limit, and are compared in float32.
-            new = np.isinf(search.forward.similarities[own, -1])
-            for some in (own[new], own[~new]):
+            new = np.isinf(search.forward.similarities[places, -1])
+            for some in (places[new], places[~new]):
                 for first in range(0, len(some), _ROWS_PER_BLOCK):
                     rows = some[first : first + _ROWS_PER_BLOCK]
-                    part = _part(sources, rows, search.forward, source_codes)
-                    compare(part, listed, lock, bounds=likely_bounds)
+                    own = part(sources, rows, search.forward, source_codes)
+                    compare(own, listed, lock, likely=True)
 
         while start < steps:
             # Within a pass, so that no two threads search the same list.
@@ -157,32 +156,8 @@ def _members(lists: np.ndarray, count: int) -> Callable[[int], np.ndarray]:
     return lambda number: matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]
 
 
-@contextlib.contextmanager
-def _code_both(
-    sources: ArrayLike, targets: ArrayLike, pool: ThreadPoolExecutor, folder: Path
-) -> Iterator[tuple[Codes, Codes]]:
-    coder = Coder(sources.shape[1])
-    files = folder / "source_codes.npy", folder / "target_codes.npy"
-    try:
-        yield (
-            code_all(sources, coder.code_sources, pool, file=files[0]),
-            code_all(targets, coder.code_targets, pool, file=files[1]),
-        )
-    finally:
-        for file in files:
-            file.unlink(missing_ok=True)
-
-
-def _part(vectors: ArrayLike, places: np.ndarray, best: Neighbours, codes: Codes | None) -> Part:
-    """Returns some vectors of a side, which are read from disk only when used."""
-    return Part(Selection(vectors, places), places, best, codes and codes[places])
-
-
 def complete(search: Search) -> int:
-    """Searches exactly for vectors with fewer than k neighbours in their lists; returns how many.
-
-    It compares them with all vectors of the other side.
-    """
+    """Searches exactly for vectors with too few neighbours in their lists; returns how many."""
     count = 0
     for own, others, best in search.directions:
         rows = np.flatnonzero(np.isinf(best.similarities[:, -1]))
@@ -198,8 +173,7 @@ def measure_recall(search: Search) -> dict[str, float]:
     """Returns the share of true neighbours that were found, for 1,000 queries per direction.
 
     `forward` and `backward` count all k neighbours, `forward_nearest` and `backward_nearest` only
-    the first. Unless a side is very small, these are not the queries that the number of probes was
-    chosen with.
+    the first. These are not the queries that the number of probes was chosen with.
     """
     measured = {}
     for name, (own, others, best) in zip(("forward", "backward"), search.directions, strict=True):

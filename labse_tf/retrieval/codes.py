@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import math
 import os
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -82,26 +83,29 @@ def code_all(
     code: Callable[[np.ndarray], Codes],
     pool: ThreadPoolExecutor,
     *,
-    file: Path | None = None,
+    folder: Path | None = None,
 ) -> Codes:
     """Codes vectors `[n, dim]` block by block, each in a thread of the pool.
 
-    `code` is `Coder.code_sources` or `Coder.code_targets`. The numbers are kept in the `.npy` file
-    `file`; None: in memory.
+    `code` is `Coder.code_sources` or `Coder.code_targets`. The numbers are kept in a temporary file
+    in `folder`; None: in memory.
 
     Raises:
       OSError: if the disk is full.
     """
     some = code(vectors[:1])
     shape, dtype = vectors.shape, some.numbers.dtype
-    if file is None:
-        numbers = np.empty(shape, dtype)
-    else:
-        numbers = np.lib.format.open_memmap(file, "w+", dtype, shape)
-        with open(file, "r+b") as handle:
+    numbers, errors = (
+        np.empty(shape if folder is None else 0, dtype),
+        np.empty(shape[0], np.float32),
+    )
+    if folder is not None:
+        # It has no name, and is gone with the last array that reads it.
+        with tempfile.TemporaryFile(dir=folder) as file:
             # Otherwise a full disk would kill the process when the map is written to.
-            os.posix_fallocate(handle.fileno(), 0, file.stat().st_size)
-    errors = np.empty(shape[0], np.float32)
+            os.posix_fallocate(file.fileno(), 0, math.prod(shape))
+            # Indexing rows of a plain array is faster than of a memmap.
+            numbers = np.asarray(np.memmap(file, dtype, "r+", shape=shape))
 
     def fill(start: int) -> float:
         block = code(vectors[start : start + _ROWS_PER_BLOCK])
@@ -110,34 +114,29 @@ def code_all(
         return block.longest
 
     longest = max(pool.map(fill, range(0, shape[0], _ROWS_PER_BLOCK)))
-    # Indexing rows of a plain array is faster than of a memmap.
-    return Codes(np.asarray(numbers), errors, longest, some.step)
+    return Codes(numbers, errors, longest, some.step)
 
 
-def bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
+def bounds(
+    sources: Codes, targets: Codes, *, likely: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns bounds of the difference between products of codes and of vectors.
 
-    They are float32 `[n]`, for each source with any target, and `[m]`, for each target.
+    They are float32 `[n]`, for each source with any target, and `[m]`, for each target. The likely
+    ones hold for nearly all products: six standard deviations. The rounding errors of rotated unit
+    vectors have random directions, so the standard deviation of the inner product of an error and a
+    vector is the product of their lengths, divided by the square root of the dimension.
+    (Coordinates of longer vectors are clipped, and such errors point in the direction of the
+    vectors.)
     """
+    share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1])) if likely else 1.0
 
     def bound(source_errors, target_errors):
-        return source_errors * targets.longest + (sources.longest + source_errors) * target_errors
+        errors = source_errors * targets.longest + (sources.longest + source_errors) * target_errors
+        return share * errors
 
     by_target = bound(sources.errors.max(), targets.errors)
     return bound(sources.errors, targets.errors.max()), by_target
-
-
-def likely_bounds(sources: Codes, targets: Codes) -> tuple[np.ndarray, np.ndarray]:
-    """Same as `bounds`, but for nearly all products: six standard deviations.
-
-    The rounding errors of rotated unit vectors have random directions. The standard deviation of
-    the inner product of an error and a vector is thus the product of their lengths, divided by the
-    square root of the dimension. (Coordinates of longer vectors are clipped, and such errors point
-    in the direction of the vectors.)
-    """
-    share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1]))
-    by_source, by_target = bounds(sources, targets)
-    return share * by_source, share * by_target
 
 
 def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -154,15 +153,17 @@ def _session():
     import onnxruntime
     from onnx import TensorProto, helper
 
-    tensor = helper.make_tensor_value_info
+    def tensor(name: str, kind: int, *shape: str):
+        return helper.make_tensor_value_info(name, kind, shape)
+
     graph = helper.make_graph(
         [helper.make_node("MatMulInteger", ["sources", "targets", "zero"], ["products"])],
         "products",
         [
-            tensor("sources", TensorProto.UINT8, ["n", "dim"]),
-            tensor("targets", TensorProto.INT8, ["dim", "m"]),
+            tensor("sources", TensorProto.UINT8, "n", "dim"),
+            tensor("targets", TensorProto.INT8, "dim", "m"),
         ],
-        [tensor("products", TensorProto.INT32, ["n", "m"])],
+        [tensor("products", TensorProto.INT32, "n", "m")],
         [helper.make_tensor("zero", TensorProto.UINT8, [], [_ZERO])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

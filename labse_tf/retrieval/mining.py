@@ -96,7 +96,13 @@ def mine_pairs(
     ahead = Pairs(np.arange(len(targets)), targets, scores)
     sources, scores = _best_neighbours(backward, *means[::-1], margin)
     back = Pairs(sources, np.arange(len(sources)), scores)
-    pairs = _chosen(ahead, back, retrieval)
+    if retrieval == "intersection":
+        ahead = ahead[back.sources[ahead.targets] == ahead.sources]
+    elif retrieval == "max":
+        new = back[ahead.targets[back.sources] != back.targets]
+        both = zip(vars(ahead).values(), vars(new).values(), strict=True)
+        ahead = Pairs(*map(np.concatenate, both))
+    pairs = back if retrieval == "backward" else ahead
     pairs = pairs[np.lexsort((pairs.targets, pairs.sources, -pairs.scores))]
     if one_to_one if one_to_one is not None else retrieval == "max":
         pairs = _one_to_one(pairs, len(targets), len(sources))
@@ -114,24 +120,10 @@ def _best_neighbours(
     return neighbours.indices[rows, best], scores[rows, best]
 
 
-def _chosen(ahead: Pairs, back: Pairs, retrieval: str) -> Pairs:
-    if retrieval == "forward":
-        return ahead
-    if retrieval == "backward":
-        return back
-    if retrieval == "intersection":
-        return ahead[back.sources[ahead.targets] == ahead.sources]
-    new = back[ahead.targets[back.sources] != back.targets]
-    both = zip(vars(ahead).values(), vars(new).values(), strict=True)
-    return Pairs(*map(np.concatenate, both))
-
-
 def _one_to_one(pairs: Pairs, source_count: int, target_count: int) -> Pairs:
     source_taken, target_taken = bytearray(source_count), bytearray(target_count)
-    kept = []
-    for place, (source, target) in enumerate(
-        zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
-    ):
+    kept, rows = [], zip(pairs.sources.tolist(), pairs.targets.tolist(), strict=True)
+    for place, (source, target) in enumerate(rows):
         if not (source_taken[source] or target_taken[target]):
             source_taken[source] = target_taken[target] = True
             kept.append(place)
@@ -167,16 +159,8 @@ def best_threshold(
       threshold: the lowest score to keep; None: the threshold with the best F1, on ties the
         highest. It is midway between the lowest score that is kept and the highest that is not.
         Pairs with equal scores are all kept or all dropped.
-
-    Raises:
-      ValueError: if `gold_count` is less than 1, or less than the number of gold pairs in
-        `is_gold`, or the lengths differ.
     """
     found, ordered = np.asarray(is_gold, bool), np.asarray(scores, np.float64)
-    if len(found) != len(ordered):
-        raise ValueError(f"{len(ordered)} scores, but is_gold has {len(found)}")
-    if gold_count < max(1, found.sum()):
-        raise ValueError(f"gold_count is {gold_count}, with {found.sum()} gold pairs here")
     if threshold is None:
         threshold = _best_score(ordered, found, gold_count) if len(ordered) else math.inf
     keeps = ordered >= threshold

@@ -100,8 +100,7 @@ def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
     Arguments and errors are as of `Search.new`.
     """
     search = Search.new(queries, candidates, k, both=False)
-    for _ in search_blocks(search):
-        pass
+    list(search_blocks(search))
     return search.forward
 
 
@@ -118,10 +117,10 @@ def nearest_both(
     `Search.new`; `on_progress` is called with the number of sources done since the last call.
     """
     search = Search.new(sources, targets, k)
-    start = 0
+    done = 0
     for end in search_blocks(search):
-        on_progress(end - start)
-        start = end
+        on_progress(end - done)
+        done = end
     return search.forward, search.backward
 
 
@@ -144,11 +143,11 @@ def search_blocks(
         if targets.shape[0] >= FEWEST_CODED and start < sources.shape[0]:
             coder = codes.Coder(targets.shape[1])
             coded = codes.code_all(targets, coder.code_targets, pool)
-        while start < sources.shape[0]:
-            vectors = sources[start : start + rows]
-            end = start + len(vectors)
+        for row in range(start, sources.shape[0], rows):
+            vectors = sources[row : row + rows]
+            end = row + len(vectors)
             code = coder and coder.code_sources(vectors)
-            own, lock = Part(vectors, np.arange(start, end), search.forward, code), Lock()
+            own, lock = Part(vectors, np.arange(row, end), search.forward, code), Lock()
 
             def run(first: int, own: Part = own, lock: Lock = lock) -> None:
                 some = slice(first, first + columns)
@@ -157,7 +156,6 @@ def search_blocks(
                 compare(own, Part(others, places, search.backward, coded and coded[some]), lock)
 
             list(pool.map(run, range(0, targets.shape[0], columns)))
-            start = end
             yield end
 
 
@@ -178,42 +176,41 @@ class Part:
     codes: codes.Codes | None
 
 
-def compare(sources: Part, targets: Part, lock: Lock, *, bounds: Callable = codes.bounds) -> None:
+def compare(sources: Part, targets: Part, lock: Lock, *, likely: bool = False) -> None:
     """Compares all sources with all targets, and inserts the neighbours found.
 
     Another thread may insert neighbours of the same sources, with the same lock, but not of the
-    same targets. `bounds` is `codes.bounds` or `codes.likely_bounds`.
+    same targets. For `likely` see `codes.bounds`.
     """
+    sides = sources, targets
     # Limits only rise: if another thread raises them meanwhile, a few candidates are too many.
-    limits = [part.best and part.best.similarities[part.places, -1] for part in (sources, targets)]
-    if sources.codes and targets.codes and all(map(_are_finite, limits)):
-        near = _near_by_codes(sources.codes, targets.codes, limits, bounds)
+    limits = [side.best and side.best.similarities[side.places, -1] for side in sides]
+    # Codes need the similarity of the k-th neighbour of each query to compare with.
+    coded = sources.codes and targets.codes
+    if coded and all(limit is None or np.isfinite(limit).all() for limit in limits):
+        found = codes.products(sources.codes.numbers, targets.codes.numbers)
+        unit = sources.codes.step * targets.codes.step
+        bounds = codes.bounds(sources.codes, targets.codes, likely=likely)
+        near = [
+            None if limit is None else _reaching(one, (limit - off - _ROUNDING) / unit)
+            for one, limit, off in zip((found, found.T), limits, bounds, strict=True)
+        ]
     else:
         found = products(sources.vectors[:], targets.vectors[:])
         near = [
-            part.best and _near(one, limit, part.best.indices.shape[1])
-            for part, one, limit in zip((sources, targets), (found, found.T), limits, strict=True)
+            side.best and _near(one, limit, side.best.indices.shape[1])
+            for side, one, limit in zip(sides, (found, found.T), limits, strict=True)
         ]
-    _insert_exact(sources, targets, *near[0], limits[0], lock)
-    if targets.best:
-        _insert_exact(targets, sources, *near[1], limits[1], nullcontext())
-
-
-def _are_finite(limits: np.ndarray | None) -> bool:
-    """Whether all queries have k neighbours, so that there is a limit to compare with."""
-    return limits is None or bool(np.isfinite(limits).all())
-
-
-def _near_by_codes(
-    sources: codes.Codes, targets: codes.Codes, limits: list, bounds: Callable
-) -> list:
-    """Returns rows and columns as `_near` does, for the products and for their transpose."""
-    found = codes.products(sources.numbers, targets.numbers)
-    unit = sources.step * targets.step
-    return [
-        None if limit is None else _reaching(one, (limit - off - _ROUNDING) / unit)
-        for one, limit, off in zip((found, found.T), limits, bounds(sources, targets), strict=True)
-    ]
+    for own, others, pairs, limit, held in zip(
+        sides, sides[::-1], near, limits, (lock, nullcontext()), strict=True
+    ):
+        if own.best:
+            rows, columns = pairs
+            values = exact_products(own.vectors, others.vectors, rows, columns)
+            kept = values >= limit[rows]
+            with held:
+                places = own.places[rows[kept]], others.places[columns[kept]]
+                insert(own.best, *places, values[kept])
 
 
 def _near(found: np.ndarray, limits: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -259,14 +256,6 @@ def _highest_of_groups(found: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     return found[:, : groups * size].reshape(-1, size, groups).max(axis=1), size
 
 
-def _insert_exact(own: Part, others: Part, rows, columns, limits: np.ndarray, lock) -> None:
-    """Inserts the pairs of rows and columns whose exact products reach the limits."""
-    values = exact_products(own.vectors, others.vectors, rows, columns)
-    kept = values >= limits[rows]
-    with lock:
-        insert(own.best, own.places[rows[kept]], others.places[columns[kept]], values[kept])
-
-
 def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
     """Updates `best` with new neighbours, none of which it contains yet, and keeps the k best.
 
@@ -289,16 +278,13 @@ def products(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
     BLAS uses other kernels for few vectors, which round differently, so few vectors are padded.
     """
-    padded = _at_least(rows) @ _at_least(columns).T
-    return padded[: len(rows), : len(columns)]
 
+    def pad(vectors: np.ndarray) -> np.ndarray:
+        missing = max(0, _FEWEST_VECTORS - len(vectors))
+        vectors = np.asarray(vectors, np.float32)
+        return np.pad(vectors, ((0, missing), (0, 0))) if missing else vectors
 
-def _at_least(vectors: np.ndarray) -> np.ndarray:
-    if len(vectors) >= _FEWEST_VECTORS:
-        return np.asarray(vectors, np.float32)
-    padded = np.zeros((_FEWEST_VECTORS, vectors.shape[1]), np.float32)
-    padded[: len(vectors)] = vectors
-    return padded
+    return (pad(rows) @ pad(columns).T)[: len(rows), : len(columns)]
 
 
 def exact_products(

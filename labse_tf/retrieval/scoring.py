@@ -55,16 +55,8 @@ def score(
     a time. For another margin, the neighbours of a sentence are searched for in the whole other
     column; finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
-    Args:
-      pairs: a file, which is read twice for a margin; or - for stdin.
-      out: a file, compressed according to its extension, or - for stdout.
-      model: the name of the encoder.
-      open_encoder: opens it, with `dim`; called only if there is something to embed.
-      options: `neighbours`, `margin`, `threshold`, `index`, `recall` and `dim` are used.
-      overwrite: replace `out`, and discard the work of a job with other settings.
-
-    Returns:
-      The numbers of pairs read and written.
+    `pairs` and `out` may be - for stdin and stdout; other arguments are as of `job.mine`. Returns
+    the numbers of pairs read and written.
 
     Raises:
       InputError: as `textio.read_pairs`, or if a line has a NUL byte, `out` exists, the disk is
@@ -92,14 +84,13 @@ def score(
         _output(out, overwrite=overwrite, remedy=GO_ON) as file,
     ):
         means = [each.similarities.mean(axis=1) for each in (found.forward, found.backward)]
-        done = 0
+        # Of each line, in both sides.
+        places = zip(*(side.places.tolist() for side in sides), strict=True)
 
         def margins(rows: list[PairLine]) -> np.ndarray:
-            nonlocal done
-            places = [side.places[done : done + len(rows)] for side in sides]
-            done += len(rows)
-            vectors = (side[here] for side, here in zip(found.vectors, places, strict=True))
-            near = (mean[here] for mean, here in zip(means, places, strict=True))
+            here = [np.array(some) for some in zip(*islice(places, len(rows)), strict=True)]
+            vectors = (side[some] for side, some in zip(found.vectors, here, strict=True))
+            near = (mean[some] for mean, some in zip(means, here, strict=True))
             return margin_scores(np.einsum("nd,nd->n", *vectors), *near, margin=options.margin)
 
         return _write(file, pairs, margins, options.threshold)

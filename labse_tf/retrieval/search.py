@@ -24,13 +24,6 @@ _CANDIDATES = 2
 _SECONDS_BETWEEN_SAVES = 60
 
 
-def choose_index(index: str, sources: int, targets: int) -> str:
-    """Returns `exact` or `approximate`; `auto` is resolved by the number of products."""
-    if index != "auto":
-        return index
-    return "exact" if sources * targets <= MOST_EXACT_PRODUCTS else "approximate"
-
-
 def search_both(
     sources: ArrayLike,
     targets: ArrayLike,
@@ -51,7 +44,7 @@ def search_both(
       targets: float `[m, dim]`.
       k: the number of neighbours.
       folder: keeps finished work; from the same search, or empty.
-      index: one of INDEXES.
+      index: one of INDEXES; `auto` is exact up to MOST_EXACT_PRODUCTS.
       recall: recall of an approximate search, see `labse_tf.retrieval.approximate`.
       rescored_by: more exact vectors of the same sources and targets, `[n, other dim]` and
         `[m, other dim]`. If given, the search finds candidates, and the k nearest of them by these
@@ -62,19 +55,17 @@ def search_both(
       The neighbours of both directions, and facts for a report.
 
     Raises:
-      ValueError: as `Search.new`, or if the numbers of vectors differ in `rescored_by`.
+      ValueError: as `Search.new`.
     """
     if rescored_by is None:
         search, facts = _search(sources, targets, k, folder, index=index, recall=recall)
         return search.forward, search.backward, facts
-    counts = [side.shape[0] for side in rescored_by]
-    if counts != [sources.shape[0], targets.shape[0]]:
-        raise ValueError(f"{sources.shape[0]} and {targets.shape[0]} vectors, rescored by {counts}")
     if candidates is None:
         coarse = is_binary(sources) or is_binary(targets)
         candidates = k * (_CANDIDATES_IF_BINARY if coarse else _CANDIDATES)
     search, facts = _search(sources, targets, candidates, folder, index=index, recall=recall)
-    with Progress("rescore", total=sum(counts), unit="sentence") as progress:
+    count = sources.shape[0] + targets.shape[0]
+    with Progress("rescore", total=count, unit="sentence") as progress:
         step = progress.update
         forward = rescore(search.forward.indices, *rescored_by, k, on_progress=step)
         backward = rescore(search.backward.indices, *rescored_by[::-1], k, on_progress=step)
@@ -85,8 +76,8 @@ def _search(
     sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, *, index: str, recall: float
 ) -> tuple[Search, dict[str, Any]]:
     search = Search.new(sources, targets, k)
-    count = sources.shape[0]
-    if choose_index(index, count, targets.shape[0]) == "exact":
+    count, products = sources.shape[0], sources.shape[0] * targets.shape[0]
+    if index == "exact" or (index == "auto" and products <= MOST_EXACT_PRODUCTS):
         if is_binary(sources) and is_binary(targets):
             bits = Search(read_bits(sources), read_bits(targets), search.forward, search.backward)
             run = functools.partial(search_bits, bits, dim=sources.shape[1])
@@ -112,28 +103,24 @@ def _search(
 
 
 def _plan(search: Search, k: int, folder: Path, recall: float):
+    """Returns the `Lists` of an approximate search, made once."""
     from labse_tf.retrieval import approximate
 
     sides = search.sources, search.targets
     counts = [side.shape[0] for side in sides]
-    centroids_file, lists_file = folder / "centroids.npy", folder / "lists.npz"
-    if not centroids_file.exists():
+    file = folder / "plan.npz"
+    if not file.exists():
         count = approximate.default_lists(*counts)
         with Progress("train lists", total=count, unit="list") as progress:
             centroids = approximate.train_centroids(*sides, count)
             progress.update(count)
-        with whole_file(centroids_file) as partial:
-            np.save(partial, centroids)
-    centroids = np.load(centroids_file, allow_pickle=False)
-    if not lists_file.exists():
         with Progress("assign to lists", total=sum(counts), unit="vector") as progress:
-            plan = approximate.make_lists(
-                *sides, centroids, k, recall=recall, on_progress=progress.update
-            )
-        with whole_file(lists_file) as partial:
-            np.savez(partial, sources=plan.sources, targets=plan.targets)
-    with np.load(lists_file, allow_pickle=False) as kept:
-        return approximate.Lists(kept["sources"], kept["targets"], len(centroids))
+            step = progress.update
+            plan = approximate.make_lists(*sides, centroids, k, recall=recall, on_progress=step)
+        with whole_file(file) as partial:
+            np.savez(partial, **plan._asdict())
+    with np.load(file, allow_pickle=False) as kept:
+        return approximate.Lists(kept["sources"], kept["targets"], int(kept["count"]))
 
 
 def _run(

@@ -13,7 +13,14 @@ from labse_tf.embedding.file import embed_lines
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines, split_pair, strip
-from labse_tf.retrieval.vectors import ArrayLike, Selection, Vectors, not_unit, open_vectors
+from labse_tf.retrieval.vectors import (
+    ArrayLike,
+    Selection,
+    Vectors,
+    is_binary,
+    not_unit,
+    open_vectors,
+)
 
 SIDES = ("source", "target")
 NOWHERE = -1
@@ -46,20 +53,16 @@ class Sentences:
         }
 
 
-def read_sentences(path: str | os.PathLike[str]) -> Sentences:
-    """Reads a file with one sentence per line.
+def distinct(lines: Iterable[str], path: str | os.PathLike[str]) -> Sentences:
+    """Returns the distinct sentences of the lines of the file `path`.
 
     Sentences are compared without surrounding white space; of equal ones the first is kept. Empty
     lines are skipped. Neither affects line numbers.
 
     Raises:
-      InputError: as `textio.read_lines`, or if a line has a NUL byte, or all lines are empty.
+      InputError: if a line has a NUL byte, or all lines are empty.
     """
-    return distinct((line for _, line in read_lines(path)), os.fspath(path))
-
-
-def distinct(lines: Iterable[str], path: str) -> Sentences:
-    """Returns the distinct sentences of lines, as `read_sentences`; `path` is for errors."""
+    path = os.fspath(path)
     first: dict[str, int] = {}
     starts: list[int] = []
     places: list[int] = []
@@ -78,9 +81,8 @@ def distinct(lines: Iterable[str], path: str) -> Sentences:
 def check_text(text: str, path: str, line: int) -> None:
     """Raises InputError if there is a NUL byte: the file is not text, or in another encoding."""
     if "\0" in text:
-        problem = "the line has a NUL byte"
         remedy = "remove it, or convert the file to UTF-8 if it is UTF-16"
-        raise InputError(problem, path=path, line=line, remedy=remedy)
+        raise InputError("the line has a NUL byte", path=path, line=line, remedy=remedy)
 
 
 def embed_sides(
@@ -88,10 +90,7 @@ def embed_sides(
 ) -> list[Vectors]:
     """Writes, or finishes writing, `source.npy` and `target.npy` in `folder`, and opens them.
 
-    Args:
-      sides: source and target, the same as before an interruption.
-      folder: the job's work folder.
-      open_encoder: called only if there is something to embed.
+    The encoder is opened only if there is something to embed.
 
     Raises:
       InputError: if the encoder's vector for a sentence does not have unit length.
@@ -108,34 +107,38 @@ def embed_sides(
 class _UnitEncoder:
     """An encoder that reports sentences whose vector does not have unit length."""
 
-    def __init__(self, encoder: Encoder, sentences: Sentences) -> None:
-        self._encoder = encoder
-        self._sentences = sentences
+    def __init__(self, encoder: Encoder, side: Sentences) -> None:
+        self._encoder, self._side = encoder, side
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         vectors = self._encoder.encode(texts)
         for bad in not_unit(vectors):
-            place = self._sentences.texts.index(texts[bad])
-            raise InputError(
-                f"the model's vector for '{texts[bad][:60]}' is not of unit length",
-                path=self._sentences.path,
-                line=int(self._sentences.lines[place]) + 1,
-                remedy="remove the sentence, or use another model",
-            )
+            line = int(self._side.lines[self._side.texts.index(texts[bad])]) + 1
+            problem = f"the model's vector for '{texts[bad][:60]}' is not of unit length"
+            remedy = "remove the sentence, or use another model"
+            raise InputError(problem, path=self._side.path, line=line, remedy=remedy)
         return vectors
 
 
 def open_sides(
-    sides: Sequence[Sentences], paths: Sequence[str], *, dim: int | None = None
+    sides: Sequence[Sentences],
+    paths: Sequence[str],
+    *,
+    dim: int | None = None,
+    binary: bool = True,
 ) -> list[ArrayLike]:
     """Opens the vectors of the lines of two files; returns the vectors of distinct sentences.
 
     Raises:
-      InputError: as `open_vectors`, or if the number of rows differs from the number of lines.
+      InputError: as `open_vectors`, if the number of rows differs from the number of lines, or if
+        there are binary vectors and `binary` is False.
     """
     opened: list[ArrayLike] = []
     for side, path in zip(sides, paths, strict=True):
         vectors = open_vectors(path, dim=opened[0].shape[1] if opened else dim, check=False)
+        if is_binary(vectors) and not binary:
+            remedy = "rescore by float32, float16 or int8 vectors"
+            raise InputError("holds binary vectors, which are not exact", path=path, remedy=remedy)
         if len(vectors) != len(side.places):
             problem = f"has {len(vectors)} rows, but {side.path} has {len(side.places)} lines"
             raise InputError(problem, path=path, remedy="embed that file again with `labse embed`")
@@ -159,22 +162,18 @@ def read_gold(path: str | os.PathLike[str], sides: Sequence[Sentences]) -> set[t
     pairs = set()
     for number, line in read_lines(path):
         columns = zip(split_pair(line, os.fspath(path), number), sides, SIDES, strict=True)
-        source, target = (_place(*column, path, number) for column in columns)
-        pairs.add((source, target))
+        places = []
+        for column, side, name in columns:
+            if not (column.isascii() and column.isdigit()):
+                problem = f"the {name} column is '{column[:40]}', not the number of a line"
+            elif not 1 <= int(column) <= len(side.places):
+                problem = f"there is no line {int(column)} in {side.path}"
+            elif side.places[int(column) - 1] == NOWHERE:
+                problem = f"line {int(column)} of {side.path} is empty"
+            else:
+                places.append(int(side.places[int(column) - 1]))
+                continue
+            remedy = "give the lines of source and target, counted from 1, with a tab between"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
+        pairs.add((places[0], places[1]))
     return pairs
-
-
-def _place(
-    column: str, side: Sentences, name: str, path: str | os.PathLike[str], number: int
-) -> int:
-    remedy = f"check the {name} column against that file"
-    if not (column.isascii() and column.isdigit()):
-        problem = f"the {name} column is '{column[:40]}', not the number of a line"
-        remedy = "give the lines of source and target, counted from 1, with a tab between"
-    elif not 1 <= int(column) <= len(side.places):
-        problem = f"there is no line {int(column)} in {side.path}, which has {len(side.places)}"
-    elif side.places[int(column) - 1] == NOWHERE:
-        problem = f"line {int(column)} of {side.path} is empty"
-    else:
-        return int(side.places[int(column) - 1])
-    raise InputError(problem, path=path, line=number, remedy=remedy)

@@ -108,8 +108,12 @@ class Vectors:
                 if used is not None:
                     bad = bad[used[shard.start + start + bad]]
                 if len(bad):
-                    wrong, remedy = _what_is_wrong(block[bad[0]])
-                    row = start + int(bad[0]) + 1
+                    row, length = start + int(bad[0]) + 1, np.linalg.norm(block[bad[0]])
+                    wrong, remedy = f"has length {length:.4g}, not 1", "divide it by its length"
+                    if not np.isfinite(length):
+                        wrong, remedy = "holds NaN or infinity", "embed the text again"
+                    elif not length:
+                        wrong, remedy = "is all zeros", "leave its line out"
                     problem = f"the vector in row {row} {wrong}"
                     raise InputError(problem, path=shard.path, line=row, remedy=remedy)
 
@@ -197,21 +201,12 @@ def open_vectors(
             raise InputError(problem, path=file, remedy="name the shards of one job")
         shards.append(shard)
         start += shard.shape[0]
-    vectors = Vectors(path, shards)
-    if not len(vectors):
+    if not start:
         raise InputError("holds no vectors", path=path, remedy="embed some text")
+    vectors = Vectors(path, shards)
     if check:
         vectors.check()
     return vectors
-
-
-def _what_is_wrong(vector: np.ndarray) -> tuple[str, str]:
-    if not np.isfinite(vector).all():
-        return "holds NaN or infinity", "embed the text again, or leave the line out"
-    if not vector.any():
-        return "is all zeros", "leave the line out: the encoder could not embed it"
-    length = float(np.linalg.norm(vector))
-    return f"has length {length:.4g}, not 1", "divide each vector by its Euclidean length"
 
 
 def not_unit(vectors: np.ndarray) -> np.ndarray:
@@ -232,50 +227,35 @@ def _files(path: Path) -> list[Path]:
         problem = "holds shards of several jobs" if totals else "holds no part-?????-of-?????.npy"
         remedy = "name a .npy file, or a folder of the shards of one job"
         raise InputError(problem, path=path, remedy=remedy)
-    total = totals.pop()
+    [total] = totals
     names = [f"part-{number:05d}-of-{total:05d}.npy" for number in range(total)]
-    for name in names:
-        if name not in found:
-            raise InputError(f"{name} is missing", path=path, remedy="run its job again")
+    if missing := [name for name in names if name not in found]:
+        raise InputError(f"{missing[0]} is missing", path=path, remedy="run its job again")
     return [path / name for name in names]
 
 
 def _open_shard(path: Path, start: int) -> _Shard:
-    if path.suffix == ".parquet":
-        problem = "is Parquet, which is not supported here"
-        raise InputError(problem, path=path, remedy="let `labse embed` write a .npy")
+    remedy = "make it again with `labse embed`, or by numpy.save in C order"
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         # NumPy's own message would suggest allowing pickles.
         problem = "is not a complete .npy array of numbers"
-        raise InputError(problem, path=path, remedy="make it again with `labse embed`") from error
+        raise InputError(problem, path=path, remedy=remedy) from error
     if not isinstance(array, np.memmap):
-        raise InputError("is not a .npy file", path=path, remedy="save one array with numpy.save")
+        raise InputError("is not a .npy file", path=path, remedy=remedy)
     known = array.dtype in (*_FLOATS, *_QUANTISED)
     if array.ndim != 2 or not known or not array.flags.c_contiguous:
-        shape = ", ".join(map(str, array.shape))
-        raise InputError(
-            f"holds {array.dtype} [{shape}], where float32, float16 or quantised vectors "
-            "[rows, dimension] are expected",
-            path=path,
-            remedy="save the vectors in that form (C order)",
-        )
-    calibration = _calibration(path, array) if array.dtype in _QUANTISED else None
+        problem = f"holds {array.dtype} {list(array.shape)}, not vectors [rows, dimension]"
+        raise InputError(problem, path=path, remedy=remedy)
+    calibration = None
+    if array.dtype in _QUANTISED:
+        calibration = read_calibration(path)
+        if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
+            problem = f"is for {calibration.kind} vectors in {calibration.columns} columns, but "
+            problem += f"{path.name} holds {array.dtype} in {array.shape[1]}"
+            raise InputError(problem, path=calibration_path(path), remedy=REMEDY)
     return _Shard(path, start, array.shape, array.dtype, array.offset, calibration)
-
-
-def _calibration(path: Path, array: np.ndarray) -> Calibration:
-    calibration = read_calibration(path)
-    if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
-        raise InputError(
-            f"is for {calibration.kind} vectors of dimension {calibration.dim} "
-            f"({calibration.dtype}, {calibration.columns} columns), but {path.name} holds "
-            f"{array.dtype} with {array.shape[1]} columns",
-            path=calibration_path(path),
-            remedy=REMEDY,
-        )
-    return calibration
 
 
 def is_binary(vectors: ArrayLike) -> bool:

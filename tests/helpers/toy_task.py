@@ -21,9 +21,7 @@ def evaluate(encoder, data, *, sentences=None):
     cosines = all_cosines(encoder.encode(texts), encoder.encode([text.upper() for text in texts]))
     scores = {"found": float(np.mean(found(cosines)))}
     settings = {"sentences": len(texts)}
-    return make_record(
-        "capitals", encoder, data, [path], ["sentence -> capitals"], settings, scores
-    )
+    return make_record("capitals", encoder, data, [path], settings, scores)
 
 
 class Capitals:

@@ -78,8 +78,7 @@ def evaluate(
     }
     settings = {"neighbours": neighbours, "margin": PRIMARY_MARGIN, "retrieval": PRIMARY_RETRIEVAL}
     paths = [path for paths in files.values() for path in paths]
-    directions = ("a -> b (forward)", "b -> a (backward)")
-    return make_record("bucc", encoder, data, paths, directions, settings, scores)
+    return make_record("bucc", encoder, data, paths, settings, scores)
 
 
 def find_corpora(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]]:
@@ -92,13 +91,11 @@ def find_corpora(data: str | os.PathLike[str]) -> dict[str, tuple[str, str, str]
     names = find_files(data, _FILE, expected, key=lambda match: match[0])
     found = {}
     for name in names:
-        stem, *languages, side = _FILE.fullmatch(name).groups()
-        if side == "gold":
-            sides = (f"{stem}.{one}" for one in (*languages, side))
-            found[stem] = tuple(side_of(names, one, data, name) for one in sides)
+        stem, *sides = _FILE.fullmatch(name).groups()
+        if sides[-1] == "gold":
+            found[stem] = tuple(side_of(names, f"{stem}.{one}", data, name) for one in sides)
     if not found:
-        problem = "holds no gold pairs, <a>-<b>.<split>.gold"
-        raise InputError(problem, path=data, remedy="such as zh-en.dev.gold")
+        raise InputError(f"holds no gold pairs, {expected}", path=data, remedy="add them")
     return found
 
 
@@ -121,8 +118,7 @@ def read_corpora(
         for place, id_ in enumerate(ids):
             if places[-1].setdefault(id_, place) != place:
                 problem = f"the id '{id_}' is repeated"
-                remedy = "make the ids unique"
-                raise InputError(problem, path=path, line=place + 1, remedy=remedy)
+                raise InputError(problem, path=path, line=place + 1, remedy="make the ids unique")
     gold: dict[tuple[int, ...], int] = {}
     for number, ids in enumerate(read_columns(gold_path, ("id", "id"), only=True), 1):
         for id_, known, path in zip(ids, places, paths, strict=True):
@@ -130,8 +126,7 @@ def read_corpora(
                 problem = f"{os.path.basename(path)} has no sentence '{id_}'"
                 remedy = "take gold pairs and sentences of the same release"
                 raise InputError(problem, path=gold_path, line=number, remedy=remedy)
-        pair = tuple(known[id_] for id_, known in zip(ids, places, strict=True))
-        first = gold.setdefault(pair, number)
+        first = gold.setdefault((places[0][ids[0]], places[1][ids[1]]), number)
         if first != number:
             problem = f"the pair is in line {first} already"
             raise InputError(problem, path=gold_path, line=number, remedy="remove one of them")

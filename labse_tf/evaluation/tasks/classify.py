@@ -20,13 +20,10 @@ import numpy as np
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.classifiers import (
-    ACCURACY,
-    MAJORITY,
     SEEDS,
     SEEDS_OPTION,
     Examples,
     Network,
-    accuracy,
     describe_transfer,
     majority,
     mean_of_targets,
@@ -39,7 +36,6 @@ from labse_tf.evaluation.texts import find_files, read_columns
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("mldoc", "sentiment", "classify")
-UNITS_ARE_LANGUAGES = True
 DATA = (
     "<language>.{train,dev,test}.tsv of label and text (valid: dev; MLDoc's names too):\n"
     "train on one language, test on every language"
@@ -64,17 +60,10 @@ def evaluate(
     """Returns the record of an encoder.
 
     `languages`: for each with a test part its number of `test` texts, the `majority`, which is the
-    share of its most frequent label, and `accuracy` and `macro_f1`, each with `mean` and `spread`
-    over seeds. `accuracy`, `macro_f1`: the means over the languages that were not trained on, or of
-    the source if it is the only one. `penalty`, `dev_accuracy`: of the classifiers.
+    share of its most frequent label, and `accuracy` with `mean` and `spread` over seeds.
+    `accuracy`: the mean over the languages that were not trained on, or of the source if it is the
+    only one. `penalty`, `dev_accuracy`: of the classifiers.
     """
-    from sklearn.metrics import f1_score
-
-    def measure(network: Any, test: Examples) -> dict[str, float]:
-        predicted = network.predict(test.features)
-        macro = f1_score(test.labels, predicted, average="macro", zero_division=0)
-        return {"accuracy": accuracy(network, test), "macro_f1": float(macro)}
-
     files = find_files(data, _FILE, "<language>.test.tsv", key=_language_and_part)
     source = _source(files, source, data)
     texts = {
@@ -96,18 +85,15 @@ def evaluate(
         {language: lambda one=one: one for language, one in tests.items()},
         network=NETWORK,
         seeds=seeds,
-        measure=measure,
     )
     languages = {
-        name: {"test": len(one.labels), "majority": majority(one.labels), **found[name]}
+        name: {"test": len(one.labels), "majority": majority(one.labels), "accuracy": found[name]}
         for name, one in tests.items()
     }
-    means = {name: mean_of_targets(languages, source, name) for name in ("accuracy", "macro_f1")}
-    paths = [files[key] for key in texts]
-    directions = (f"{source} -> other languages",)
+    scores = {"accuracy": mean_of_targets(languages, source), **facts, "languages": languages}
     settings = {"source": source, "seeds": seeds, "hidden": list(NETWORK.hidden)}
-    scores = {**means, **facts, "languages": languages}
-    return make_record("classify", encoder, data, paths, directions, settings, scores)
+    paths = [files[key] for key in texts]
+    return make_record("classify", encoder, data, paths, settings, scores)
 
 
 def _language_and_part(match: re.Match[str]) -> tuple[str, str]:
@@ -148,6 +134,5 @@ def _decoded(text: str) -> str:
 
 
 def describe(record: Mapping[str, Any]) -> Result:
-    """Returns accuracy and macro F1 in each language."""
-    macro_f1 = Column("macro F1", "macro_f1.mean", spread="macro_f1.spread")
-    return describe_transfer(record, (Column("test", "test", None), MAJORITY, ACCURACY, macro_f1))
+    """Returns the accuracy in each language."""
+    return describe_transfer(record, [Column("test", "test", None)])

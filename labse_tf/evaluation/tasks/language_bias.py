@@ -28,7 +28,6 @@ from labse_tf.retrieval.neighbours import nearest
 
 PRIMARY_METRIC = "same_language"
 FOLDERS = ("flores", "flores200", "ntrex128")
-UNITS_ARE_LANGUAGES = True
 LOWER_IS_BETTER = True
 DATA = "<code>.txt, the same sentences in each: are neighbours of the same language?"
 COMPONENTS = (0, 1, 2, 4, 8)
@@ -40,26 +39,15 @@ def numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
 
 
-def _names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name]
-
-
 _FIT = "other text, <code>.txt, to find the principal components of (default: the pool)"
 _COMPONENTS = "how many are taken out (default 0,1,2,4,8)"
-_CENTER = """whether each language's mean is subtracted before its components are found and \
-removed: no (default, as in the authors' code), yes"""
 _SENTENCES = f"of each language, from the first (default {SENTENCES})"
 OPTIONS = (
     Option("fit", _FIT, metavar="DIR"),
     Option("tatoeba", "also measure what their removal does to Tatoeba", metavar="DIR"),
     Option("components", _COMPONENTS, type=numbers, metavar="N,..."),
-    Option("center", _CENTER, choices=("no", "yes")),
     Option("sentences", _SENTENCES, type=int, metavar="N", least=2),
-    Option("languages", "such as deu,eng,tha (default: all)", type=_names, metavar="CODES"),
 )
-
-# Rows of the pool whose similarities to all others are in memory.
-_ROWS = 512
 
 
 def evaluate(
@@ -69,9 +57,7 @@ def evaluate(
     fit: str | os.PathLike[str] | None = None,
     tatoeba: str | os.PathLike[str] | None = None,
     components: Sequence[int] | None = None,
-    center: str = "no",
     sentences: int = SENTENCES,
-    languages: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Returns the record of an encoder.
 
@@ -79,7 +65,7 @@ def evaluate(
     accuracy (mean of both directions) for each language and the average. `same_language`: the value
     with no components removed.
     """
-    files = find_pool(data, languages)
+    files = find_pool(data)
     pool = read_pool(files, sentences)
     fit_files = find_pool(fit, list(pool)) if fit is not None else {}
     of = {code: read_texts(path) for code, path in fit_files.items()} or pool
@@ -88,18 +74,19 @@ def evaluate(
     pairs = _read_tatoeba(tatoeba, pool) if tatoeba is not None else {}
     sides = (side for _, *both in pairs.values() for side in both)
     vectors = TextVectors(encoder, itertools.chain(*pool.values(), *of.values(), *sides))
-    biases = {}
     with Progress("principal components", total=len(pool), unit="language") as progress:
-        for code, lines in progress.each(of.items()):
-            mean = vectors[lines].mean(axis=0) if center == "yes" else 0.0
-            biases[code] = principal_components(vectors[lines] - mean, max(components)), mean
+        biases = {
+            code: principal_components(vectors[lines], max(components))
+            for code, lines in progress.each(of.items())
+        }
 
     def without(count: int, code: str | None, lines: list[str]) -> np.ndarray:
         """Returns vectors of a language without its first components."""
-        if code is None:
-            return vectors[lines]
-        components, mean = biases[code]
-        return remove_components(vectors[lines], components[:count], mean if count else 0.0)
+        return (
+            vectors[lines]
+            if code is None
+            else remove_components(vectors[lines], biases[code][:count])
+        )
 
     english = next((code for code in pool if _language(code) == _language("eng")), None)
     removed = {}
@@ -107,27 +94,25 @@ def evaluate(
         for count in progress.each(components):
             shares = neighbour_shares({code: without(count, code, pool[code]) for code in pool})
             removed[str(count)] = shares
-            accuracies = {}
-            for code, (own, foreign, in_english) in pairs.items():
-                scores = tatoeba_task.score_language(
+            accuracies = {
+                code: tatoeba_task.score_language(
                     without(count, own, foreign), without(count, english, in_english)
-                )
-                accuracies[code] = scores["mean_accuracy"]
+                )["mean_accuracy"]
+                for code, (own, foreign, in_english) in pairs.items()
+            }
             if pairs:
-                mean_accuracy = float(np.mean(list(accuracies.values())))
-                shares["tatoeba"] = {"accuracy": mean_accuracy, "languages": accuracies}
+                mean = float(np.mean(list(accuracies.values())))
+                shares["tatoeba"] = {"accuracy": mean, "languages": accuracies}
     of_fit = {"path": os.fspath(fit), **facts_of_files(fit_files.values(), fit)} if fit else None
     settings = {
         "components": list(components),
         "components_of": of_fit or "the pool itself",
-        "center": center,
         "sentences": len(next(iter(pool.values()))),
         "languages": list(pool),
         "tatoeba": None if tatoeba is None else os.fspath(tatoeba),
     }
     scores = {"same_language": removed["0"]["same_language"], "removed": removed}
-    directions = ("each sentence -> all others of the pool",)
-    return make_record("language-bias", encoder, data, files.values(), directions, settings, scores)
+    return make_record("language-bias", encoder, data, files.values(), settings, scores)
 
 
 def check_components(components: Sequence[int] | None, sentences: int) -> tuple[int, ...]:
@@ -138,14 +123,10 @@ def check_components(components: Sequence[int] | None, sentences: int) -> tuple[
     """
     if components is None:
         components = [count for count in COMPONENTS if count < sentences]
-    counts = tuple(sorted({0, *components}))
-    if counts[0] < 0:
-        raise InputError("--components has a negative number", remedy="give 0 or more")
-    if counts[-1] >= sentences:
-        problem = f"--components {counts[-1]} needs more than {counts[-1]} sentences"
-        remedy = "give fewer components, or more sentences"
-        raise InputError(f"{problem}, not {sentences}", remedy=remedy)
-    return counts
+    if wrong := [count for count in components if not 0 <= count < sentences]:
+        remedy = f"give 0 to {sentences - 1}, or more sentences"
+        raise InputError(f"--components has {wrong[0]}", remedy=remedy)
+    return tuple(sorted({0, *components}))
 
 
 def _read_tatoeba(
@@ -170,16 +151,15 @@ def _language(code: str) -> str:
 
 
 def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
-    """Returns the first right singular vectors of a language's vectors.
+    """Returns the first right singular vectors of a language's vectors `[n, dim]`.
 
     The matrix is not centred: its first vector is close to the mean, which is most of what a
     language's vectors share (Yang et al. 2021, arXiv 2012.14388, section 5.1; after Arora, Liang
-    and Ma 2017).
-    The paper does not say whether it subtracts a mean first; the authors' later code
+    and Ma 2017). The paper does not say whether it subtracts a mean first; the authors' later code
     (github.com/ziyi-yang/LIR) does not.
 
-    Of `[n, dim]`, the result is float32 `[count, dim]`: orthonormal rows, in descending order of
-    singular values. The count is at most `dim` and n.
+    The result is float32 `[count, dim]`: orthonormal rows, in descending order of singular values.
+    The count is at most `dim` and n.
     """
     if len(vectors) < vectors.shape[1]:
         directions = np.linalg.svd(vectors.astype(np.float64), full_matrices=False)[2]
@@ -190,16 +170,12 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     return directions[:count].astype(np.float32)
 
 
-def remove_components(
-    vectors: np.ndarray, components: np.ndarray, mean: np.ndarray | float = 0.0
-) -> np.ndarray:
+def remove_components(vectors: np.ndarray, components: np.ndarray) -> np.ndarray:
     """Returns float32 `[n, dim]` without the projections on the components, in unit length.
 
-    The mean `[dim]` is subtracted first, if the components are of centred vectors. A row with
-    nothing left is zero.
+    A row with nothing left is zero.
     """
-    centred = vectors - mean
-    rest = centred - (centred @ components.T) @ components
+    rest = vectors - (vectors @ components.T) @ components
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     # A remainder that is only rounding error has no direction.
     nothing = lengths < 1e-6
@@ -210,9 +186,8 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Counts the languages of nearest neighbours; rows i of all languages are translations.
 
     Returns `same_language` and `translation`, the shares of sentences whose nearest other sentence
-    is in their own language, and is a translation; `mean_average_precision` and `nearer` from
-    `ranks`; `shares`, each language's share of all nearest sentences; `from`, the same by the
-    language of the sentence.
+    is in their own language, and is a translation; `shares`, each language's share of all nearest
+    sentences; `from`, the same by the language of the sentence.
     """
     codes, pool = list(vectors), np.concatenate(list(vectors.values()))
     size, own = len(pool) // len(codes), np.arange(len(pool))
@@ -224,46 +199,12 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {
         "same_language": float(np.trace(counts) / len(pool)),
         "translation": float(np.mean(neighbours % size == own % size)),
-        **ranks(pool, size),
         "shares": dict(zip(codes, (counts.sum(axis=0) / len(pool)).tolist(), strict=True)),
         "from": {
             code: dict(zip(codes, row.tolist(), strict=True))
             for code, row in zip(codes, counts / size, strict=True)
         },
     }
-
-
-def ranks(pool: np.ndarray, size: int) -> dict[str, float]:
-    """Returns how high translations rank in a mixed pool.
-
-    As in LAReQA (Roy et al. 2020, arXiv 2004.05484), with sentences for questions and answers:
-    `mean_average_precision` of ranking the whole pool, other than the sentence itself, where all
-    translations are to be found (section 3.3); and `nearer`, the share of translations that are
-    nearer than all other sentences in the sentence's own language: "strong" alignment.
-
-    Args:
-      pool: float32 `[languages * size, dim]`, unit rows; rows i and i + size are translations.
-      size: sentences of each language, at least 2.
-    """
-    places = np.arange(len(pool))
-    precision, nearer = 0.0, 0.0
-    for start in range(0, len(pool), _ROWS):
-        rows = places[start : start + _ROWS]
-        block = np.arange(len(rows))
-        similarities = pool[rows] @ pool.T
-        similarities[block, rows] = -np.inf  # Not itself.
-        by_language = similarities.reshape(len(rows), -1, size)
-        others = np.arange(by_language.shape[1]) != rows[:, np.newaxis] // size
-        right = by_language[block, :, rows % size][others].reshape(len(rows), -1)
-        rival = by_language[block, rows // size].max(axis=1, keepdims=True)
-        nearer += float(np.sum(np.mean(right > rival, axis=1)))
-        similarities.sort(axis=1)
-        right.sort(axis=1)
-        for found, everything in zip(right, similarities, strict=True):
-            # The share of right ones among all at least as similar.
-            at_least = [len(one) - np.searchsorted(one, found) for one in (found, everything)]
-            precision += float(np.mean(at_least[0] / at_least[1]))
-    return {"mean_average_precision": precision / len(pool), "nearer": nearer / len(pool)}
 
 
 def describe(record: Mapping[str, Any]) -> Result:
@@ -278,8 +219,6 @@ def describe(record: Mapping[str, Any]) -> Result:
     columns = (
         Column("same language", "same_language", style="line"),
         Column("translation", "translation", style="line"),
-        Column("mAP", "mean_average_precision"),
-        Column("nearer", "nearer"),
         Column("Tatoeba", "tatoeba.accuracy", style="line"),
         Column("most often", "most", None),
     )

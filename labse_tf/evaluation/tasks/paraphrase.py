@@ -17,7 +17,7 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
-from labse_tf.evaluation.classifiers import majority
+from labse_tf.evaluation.classifiers import MAJORITY, majority
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import NO_LABEL, ScoredPairs, find_files, read_columns
@@ -25,7 +25,6 @@ from labse_tf.files.textio import read_lines
 
 PRIMARY_METRIC = "average_precision"
 FOLDERS = ("pawsx", "x-final")
-UNITS_ARE_LANGUAGES = True
 DATA = "{dev,test}.<lang>.tsv of two sentences and 0 or 1, or PAWS-X's <lang>/{dev,test}_2k.tsv"
 SOURCE = "en"
 OPTIONS = (
@@ -64,9 +63,8 @@ def evaluate(
     }
     means = mean_of(languages.values(), ("average_precision", "accuracy"))
     paths = [files[key] for key in wanted]
-    directions = ("sentence 1 - sentence 2",)
     scores = {**means, "threshold": threshold, "languages": languages}
-    return make_record("paraphrase", encoder, data, paths, directions, {"source": source}, scores)
+    return make_record("paraphrase", encoder, data, paths, {"source": source}, scores)
 
 
 def _part_and_language(match: re.Match[str]) -> tuple[str, str]:
@@ -126,7 +124,7 @@ def describe(record: Mapping[str, Any]) -> Result:
     """Returns average precision and accuracy in each language."""
     columns = (
         Column("test", "test", None),
-        Column("majority", "majority", style="mark"),
+        MAJORITY,
         Column("AP", "average_precision", style="bar"),
         Column("accuracy", "accuracy", style="bar"),
     )

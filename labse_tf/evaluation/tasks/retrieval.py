@@ -22,7 +22,6 @@ from labse_tf.progress import Progress
 
 PRIMARY_METRIC = "average"
 FOLDERS = ("retrieval",)
-UNITS_ARE_LANGUAGES = True
 DATA = "<lang>.tsv: each sentence's translation among the file's, both directions"
 MAX_CANDIDATES = 500
 _MOST = f"pairs of a language used, from the first (default {MAX_CANDIDATES})"
@@ -64,8 +63,7 @@ def evaluate(
     files = [file.path for file in find_corpus_files([os.fspath(data)], kind=BITEXT)]
     settings = {"baseline": baseline, "max_candidates": max_candidates, "ties": "not found"}
     scores = {"average": average, "max_candidates": max_candidates, "languages": languages}
-    directions = ("xx -> en", "en -> xx")
-    return make_record("retrieval", encoder, data, files, directions, settings, scores)
+    return make_record("retrieval", encoder, data, files, settings, scores)
 
 
 def read_pools(

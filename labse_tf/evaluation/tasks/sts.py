@@ -22,7 +22,7 @@ from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
-from labse_tf.evaluation.texts import ScoredPairs, find_files, read_columns
+from labse_tf.evaluation.texts import ScoredPairs, find_files, read_columns, read_scores
 
 PRIMARY_METRIC = "spearman"
 FOLDERS = ("sts",)
@@ -44,15 +44,6 @@ def evaluate(
     `sets`: for each set its `files`, with `pairs` and METRICS for each; `all`, the metrics over all
     pairs of the set, and `mean`, the mean over its files. `spearman`: the mean of the sets' `all`.
     A correlation is NaN if all similarities are equal.
-
-    Example: with an encoder that counts letters.
-
-      >>> Path("sts").mkdir()
-      >>> text = "5.0\\tA cat.\\tThe cat.\\n3.0\\tA cat.\\tA rat.\\n0.0\\tEin Hund.\\tMiau!\\n"
-      >>> _ = Path("sts/animals.test.tsv").write_text(text)
-      >>> record = evaluate(encoder, "sts")
-      >>> record["sets"]["sts"]["files"]["animals"]["pairs"], round(record["spearman"], 3)
-      (3, 0.5)
     """
     files: dict[str, dict[str, str]] = {}
     found = find_files(data, _FILE, "<set>/<name>.tsv of score<TAB>sentence 1<TAB>sentence 2")
@@ -71,8 +62,7 @@ def evaluate(
     paths = [path for set_ in files.values() for path in set_.values()]
     means = mean_of(set_["all"] for set_ in scores.values())
     figures = {"spearman": means["spearman"], **means, "sets": scores}
-    directions = ("sentence 1 - sentence 2",)
-    return make_record("sts", encoder, data, paths, directions, {"split": split}, figures)
+    return make_record("sts", encoder, data, paths, {"split": split}, figures)
 
 
 def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
@@ -81,22 +71,13 @@ def read_scored_pairs(path: str | os.PathLike[str]) -> ScoredPairs:
     Raises:
       InputError: as `read_columns`, or if a score is not a number, or there is only one line.
     """
-    rows = read_columns(path, ("score", "sentence 1", "sentence 2"))
-    scores = []
-    for number, (column, *_) in enumerate(rows, 1):
-        try:
-            scores.append(float(column))
-        except ValueError:
-            scores.append(math.nan)
-        if not math.isfinite(scores[-1]):
-            problem = f"the score '{column[:40]}' is not a number"
-            remedy = "give the score as 3.5; leave out pairs without one"
-            raise InputError(problem, path=path, line=number, remedy=remedy)
+    columns = read_columns(path, ("score", "sentence 1", "sentence 2"))
+    texts, first, second = zip(*columns, strict=True)
+    scores = read_scores(texts, path)
     if len(scores) < 2:
         problem = "has only one pair, too few for a correlation"
         raise InputError(problem, path=path, remedy="add others")
-    _, first, second = zip(*rows, strict=True)
-    return ScoredPairs(np.array(scores), list(first), list(second))
+    return ScoredPairs(scores, list(first), list(second))
 
 
 def _score_set(files: dict[str, ScoredPairs], vectors: TextVectors) -> dict[str, Any]:

@@ -43,7 +43,6 @@ from labse_tf.progress import Progress
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("tatoeba",)
-UNITS_ARE_LANGUAGES = True
 DATA = """\
 LASER's tatoeba.<xxx>-eng.<xxx> and .eng: accuracy by language and over the groups
 of 14, 36, 82 and 112 languages, both directions"""
@@ -121,8 +120,7 @@ def evaluate(encoder: Encoder, data: str | os.PathLike[str]) -> dict[str, Any]:
     scores = {"accuracy": average["mean_accuracy"], "average": average, "groups": means}
     scores["languages"] = languages
     paths = [path for both in files.values() for path in both.values()]
-    directions, settings = ("xx -> en", "en -> xx"), {"ties": "not found"}
-    return make_record("tatoeba", encoder, data, paths, directions, settings, scores)
+    return make_record("tatoeba", encoder, data, paths, {"ties": "not found"}, scores)
 
 
 def find_pairs(data: str | os.PathLike[str]) -> dict[str, dict[str, str]]:

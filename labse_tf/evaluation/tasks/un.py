@@ -30,7 +30,7 @@ from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, encoder_facts, make_record
 from labse_tf.evaluation.texts import AlignedFiles, check_lengths, find_corpora
 from labse_tf.files.local_paths import local_path
-from labse_tf.files.outputs import locked, sha256_of_files, whole_file
+from labse_tf.files.outputs import locked, sha256_of_files, write_json
 from labse_tf.languages import find_code
 from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both
@@ -58,9 +58,8 @@ RECALL = 0.99
 # Two neighbours tell whether there is a tie.
 NEAREST = 2
 
-# The encoder facts that its vectors depend on; the last one only some have.
-_IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "vocabulary_sha256")
-_LEADING = "leading_columns"
+# The encoder facts that its vectors depend on.
+_IDENTITY = ("name", "kind", "sequence_length", "model_sha256", "leading_columns")
 
 
 def evaluate(
@@ -93,8 +92,9 @@ def evaluate(
             stack.enter_context(locked(folder))
         for name, files in corpora.items():
             sources, targets = hashes[name]
+            options = {"index": index, "recall": recall}
             forward, backward, search = _search(
-                encoder, files, len(sources), folder / name, index=index, recall=recall
+                encoder, files, len(sources), folder / name, **options
             )
             results[name] = {
                 "pairs": len(sources),
@@ -116,9 +116,8 @@ def evaluate(
         "corpora": results,
     }
     paths = {path for files in corpora.values() for path in files}
-    directions = ("source -> target (forward)", "target -> source (backward)")
     settings = {"ties": "not found", "index": index}
-    return make_record("un", encoder, data, paths, directions, settings, scores)
+    return make_record("un", encoder, data, paths, settings, scores)
 
 
 def direction_from_english(name: str, files: AlignedFiles) -> str | None:
@@ -168,29 +167,24 @@ def _forget_others(folder: Path, encoder: Encoder, files: AlignedFiles) -> None:
     An encoder without a hash of its model may have changed.
     """
     facts, note = encoder_facts(encoder), folder / "made_from.json"
-    leading = {_LEADING: facts[_LEADING]} if _LEADING in facts else {}
     origin = {
         "texts_sha256": sha256_of_files(set(files), root=os.path.dirname(files.source_path) or "."),
-        "encoder": {name: facts.get(name) for name in _IDENTITY} | leading,
+        "encoder": {name: facts.get(name) for name in _IDENTITY},
     }
     with contextlib.suppress(OSError, ValueError):
         if facts.get("model_sha256") and json.loads(note.read_text("utf-8")) == origin:
             return
     shutil.rmtree(folder, ignore_errors=True)
-    with whole_file(note) as partial:
-        partial.write_text(json.dumps(origin, indent=1) + "\n", "utf-8")
+    write_json(note, origin)
 
 
 def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, float]:
     """Returns `p_at_1` and `same_text`.
 
-    `p_at_1`: the share of queries whose right candidate is nearer than all others. `same_text`: the
-    share whose nearest text equals the right one, so that duplicates are no errors. A tie of the
-    two nearest is a miss in `p_at_1`; in `same_text`, if their texts differ.
-
-    Args:
-      found: `[n, 2]`, or `[n, 1]`, nearest candidates; the right one has the query's index.
-      candidates: `[n]`, equal where texts are equal.
+    `p_at_1`: the share of queries whose right candidate, which has the query's index, is nearer
+    than all others. `same_text`: the share whose nearest text equals the right one, so that
+    duplicates are no errors. A tie of the two nearest is a miss in `p_at_1`; in `same_text`, if
+    their texts differ: `candidates`, `[n]`, are equal where texts are.
     """
     first, last = found.indices[:, 0], found.indices[:, -1]
     ties = (first != last) & (found.similarities[:, 0] == found.similarities[:, -1])

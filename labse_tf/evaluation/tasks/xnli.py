@@ -20,31 +20,28 @@ import numpy as np
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.classifiers import (
-    ACCURACY,
-    MAJORITY,
     SEEDS,
     SEEDS_OPTION,
     Examples,
     Network,
-    accuracy,
     describe_transfer,
     majority,
     mean_of_targets,
     scaled,
     transfer,
 )
-from labse_tf.evaluation.result import Result, matrix
+from labse_tf.evaluation.result import Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import (
     InferencePairs,
     find_inference_files,
+    labels_of,
     read_inference_pairs,
 )
 from labse_tf.files.corpus_files import find_packed
 
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("xnli", "XNLI-1.0")
-UNITS_ARE_LANGUAGES = True
 DATA = (
     "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
     "--train: train on one language, test on every language"
@@ -79,11 +76,8 @@ def evaluate(
     `majority`: the share of the most frequent label; `trained`: pairs, after those that are in the
     dev or test part were left out.
     """
-    entries = {
-        "train": train or _entry(data, "train", source),
-        "dev": _entry(data, "dev"),
-        "test": _entry(data, "test"),
-    }
+    entries = {"train": train or _entry(data, "train", source)}
+    entries |= {part: _entry(data, part) for part in ("dev", "test")}
     if not train and not glob.glob(entries["train"]):
         remedy = "add it, or name a file: --train"
         raise InputError(f"has no train.{source}.tsv", path=data, remedy=remedy)
@@ -105,31 +99,19 @@ def evaluate(
         },
         network=NETWORK,
         seeds=seeds,
-        measure=lambda classifier, examples: {"accuracy": accuracy(classifier, examples)},
     )
-    languages = {one: found[one, one] for one in test.texts}
-    scores = {"accuracy": mean_of_targets(languages, source, "accuracy"), "languages": languages}
+    languages = {one: {"accuracy": found[one, one]} for one in test.texts}
+    scores = {"accuracy": mean_of_targets(languages, source), "languages": languages}
     if len(found) > len(languages):
         scores["crossed"] = {
-            one: {other: found[one, other]["accuracy"]["mean"] for other in languages}
-            for one in languages
+            one: {other: found[one, other]["mean"] for other in languages} for one in languages
         }
-    scores |= {
-        **facts,
-        "trained": len(training.labels),
-        "test": len(test.labels),
-        "majority": majority(test.labels),
-    }
-    settings = {
-        "train": train,
-        "source": source,
-        "seeds": seeds,
-        "cross_lingual": cross_lingual,
-        "hidden": list(NETWORK.hidden),
-    }
+    counts = {"trained": len(training.labels), "test": len(test.labels)}
+    scores |= {**facts, **counts, "majority": majority(test.labels)}
+    settings = {"train": train, "source": source, "seeds": seeds, "cross_lingual": cross_lingual}
+    settings["hidden"] = list(NETWORK.hidden)
     paths = [path for entry in entries.values() for path in find_inference_files(entry)]
-    directions = (f"{source} -> other languages",)
-    return make_record("xnli", encoder, data, paths, directions, settings, scores)
+    return make_record("xnli", encoder, data, paths, settings, scores)
 
 
 def _entry(data: str | os.PathLike[str], part: str, language: str = "*") -> str:
@@ -144,14 +126,12 @@ def _check(sets: dict[str, InferencePairs], entries: dict[str, str], source: str
         if source not in sets[part].texts:
             remedy = f"--source may be {', '.join(sets[part].texts)}"
             raise InputError(f"has no pairs in '{source}'", path=entries[part], remedy=remedy)
-    known = set(sets["train"].labels)
-    has = f"these have {', '.join(sorted(known))}"
-    if len(known) > 8:
-        has = f"these have {len(known)} labels: the third column should be the label"
+    known = labels_of([sets["train"]])
     for part in ("dev", "test"):
-        if unknown := sorted(set(sets[part].labels) - known):
+        if unknown := sorted(set(sets[part].labels) - set(known)):
             problem = f"has the label '{unknown[0]}', which the training pairs have not"
-            raise InputError(problem, path=entries[part], remedy=has)
+            remedy = f"these have {', '.join(known[:8])}; the third column should be the label"
+            raise InputError(problem, path=entries[part], remedy=remedy)
 
 
 def _without_tests(sets: dict[str, InferencePairs], source: str, path: str) -> InferencePairs:
@@ -176,6 +156,9 @@ def _examples(
 
 
 def describe(record: Mapping[str, Any]) -> Result:
-    """Returns the accuracy in each language, and of each pair of languages."""
-    parts = [matrix("premise, hypothesis", record["crossed"])] if "crossed" in record else []
-    return describe_transfer(record, (MAJORITY, ACCURACY), parts)
+    """Returns the accuracy in each language, and the mean of two languages."""
+    notes = []
+    if crossed := record.get("crossed"):
+        pairs = [share for one, row in crossed.items() for two, share in row.items() if one != two]
+        notes.append(f"premise and hypothesis in two languages: mean {100 * np.mean(pairs):.1f}")
+    return describe_transfer(record, notes=notes)

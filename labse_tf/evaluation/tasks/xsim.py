@@ -21,9 +21,10 @@ import numpy as np
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import all_cosines, found
-from labse_tf.evaluation.result import Column, Part, Result, matrix
+from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_pool, read_columns, read_pool
+from labse_tf.languages import find_code
 from labse_tf.progress import Progress
 from labse_tf.retrieval.mining import MARGINS, margin_scores
 
@@ -35,16 +36,8 @@ K = 4
 OPTIONS = (
     Option("margin", "of the scores (default ratio)", choices=MARGINS),
     Option("k", f"neighbours of a sentence (default {K})", type=int, metavar="K", least=1),
-    Option(
-        "pairs",
-        "to and from English, or of all languages (default english)",
-        choices=("english", "all"),
-    ),
-    Option("english", "code of English (default eng, eng_Latn or en)", metavar="CODE"),
     Option("perturbed", "from `labse corpus perturb` on the English file: xSIM++", metavar="FILE"),
 )
-
-_ENGLISH = ("eng", "eng_Latn", "en")
 
 # Draws of each place that can be changed; equal ones are dropped.
 _TRIALS = 8
@@ -60,10 +53,7 @@ _WORDS = re.findall(
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 # Behind a lower-case word or a comma: not at the start of a sentence.
 _NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
-_NOT = re.compile(r" not\b|n['’]t\b")
-# Before n't these are other words.
-_CONTRACTED = re.compile(r"\b(?:can|won|shan)['’]t\b", re.IGNORECASE)
-_WHOLE = {"can": "can", "won": "will", "shan": "shall"}
+_NOT = re.compile(r" not\b")
 _AUXILIARY = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|has|have|had|does|do|did)\b"
     r"(?! not\b|['’])"
@@ -89,58 +79,53 @@ def evaluate(
     *,
     margin: str = "ratio",
     k: int = K,
-    pairs: str = "english",
-    english: str | None = None,
     perturbed: str | None = None,
 ) -> dict[str, Any]:
     """Returns the record of an encoder.
 
-    `errors`: by searching and searched language, the share of sentences whose translation was not
-    found; `to_english`, `from_english`: means over the other languages; `error`: the mean of all
-    `errors`. With `perturbed`, `plus`: by language, the `error` of searching English with its
-    perturbed sentences, and by kind the share of sentences for which one of that kind was found
-    instead; `plus_error`: the mean over languages.
+    `errors`: by language, `to` and `from` English, the share of sentences whose translation was not
+    found; `to_english`, `from_english`: means over languages; `error`: the mean of both. With
+    `perturbed`, `plus`: by language, the `error` of searching English with its perturbed sentences,
+    and by kind the share of sentences for which one of that kind was found instead; `plus_error`:
+    the mean over languages.
     """
     files = find_pool(data)
-    codes = (english,) if english else _ENGLISH
-    english = next((code for code in codes if code in files), None)
+    english = next((code for code in files if find_code(code) == "en"), None)
     if english is None:
-        remedy = "name the code of English in it: --english"
-        raise InputError(f"holds no file of '{codes[0]}'", path=data, remedy=remedy)
+        raise InputError("holds no file of 'en'", path=data, remedy="add it")
     texts = read_pool(files)
     changed = _read_perturbed(perturbed, len(texts[english])) if perturbed else []
     changed_texts = [text for *_, text in changed]
-    everything = (*texts.values(), changed_texts)
-    vectors = TextVectors(encoder, itertools.chain.from_iterable(everything))
-    by_code = {code: vectors[lines] for code, lines in texts.items()}
-    wanted = [
-        pair for pair in itertools.permutations(texts, 2) if pairs == "all" or english in pair
-    ]
-    errors: dict[str, dict[str, float]] = {}
-    with Progress("search", total=len(wanted), unit="pair") as progress:
-        for one, other in progress.each(wanted):
-            scores = score(by_code[one], by_code[other], k=k, margin=margin)
-            errors.setdefault(one, {})[other] = float(np.mean(~found(scores)))
+    vectors = TextVectors(encoder, itertools.chain(*texts.values(), changed_texts))
+    pool = vectors[texts.pop(english)]
+    whole = np.concatenate([pool, vectors[changed_texts]]) if changed else pool
+    kinds = np.array([kind for _, kind, _ in changed])
+    errors, plus = {}, {}
+    with Progress("search", total=len(texts), unit="language") as progress:
+        for code, lines in progress.each(texts.items()):
+            own = vectors[lines]
+            errors[code] = {
+                "to": _error(score(own, pool, k=k, margin=margin)),
+                "from": _error(score(pool, own, k=k, margin=margin)),
+            }
+            if changed:
+                plus[code] = _plus(score(own, whole, k=k, margin=margin), kinds)
+    means = mean_of(errors.values())
     figures: dict[str, Any] = {
-        "error": float(np.mean([error for row in errors.values() for error in row.values()])),
-        "to_english": float(np.mean([row[english] for row in errors.values() if english in row])),
-        "from_english": float(np.mean(list(errors[english].values()))),
+        "error": (means["to"] + means["from"]) / 2,
+        "to_english": means["to"],
+        "from_english": means["from"],
         "errors": errors,
     }
     if changed:
-        pool = np.concatenate([by_code[english], vectors[changed_texts]])
-        kinds = np.array([kind for _, kind, _ in changed])
-        figures["plus"] = {
-            code: _plus(score(one, pool, k=k, margin=margin), kinds)
-            for code, one in by_code.items()
-            if code != english
-        }
-        figures["plus_error"] = float(np.mean([row["error"] for row in figures["plus"].values()]))
+        figures |= {"plus": plus, "plus_error": mean_of(plus.values(), ["error"])["error"]}
     paths = [*files.values(), *filter(None, [perturbed])]
-    directions = ("all",) if pairs == "all" else ("xx -> en", "en -> xx")
-    settings = {"margin": margin, "k": k, "pairs": pairs, "english": english}
-    settings["perturbed"] = perturbed
-    return make_record("xsim", encoder, data, paths, directions, settings, figures)
+    settings = {"margin": margin, "k": k, "english": english, "perturbed": perturbed}
+    return make_record("xsim", encoder, data, paths, settings, figures)
+
+
+def _error(scores: np.ndarray) -> float:
+    return float(np.mean(~found(scores)))
 
 
 def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> np.ndarray:
@@ -167,7 +152,7 @@ def _plus(scores: np.ndarray, kinds: np.ndarray) -> dict[str, Any]:
     sentences, best = len(scores), scores.argmax(axis=1)
     wrong = kinds[best[best >= sentences] - sentences]
     shares = {str(kind): float(np.sum(wrong == kind) / sentences) for kind in np.unique(kinds)}
-    return {"error": float(np.mean(~found(scores))), "kinds": shares}
+    return {"error": _error(scores), "kinds": shares}
 
 
 def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
@@ -181,13 +166,9 @@ def _read_perturbed(path: str, sentences: int) -> list[tuple[int, str, str]]:
 
 
 def describe(record: Mapping[str, Any]) -> Result:
-    """Returns the errors to and from English, of xSIM++, and of all pairs as a matrix."""
-    errors, english, plus = record["errors"], record["settings"]["english"], record.get("plus", {})
-    rows = {
-        code: {"to": row[english], "from": errors[english][code]} | plus.get(code, {})
-        for code, row in errors.items()
-        if code != english
-    }
+    """Returns the errors to and from English, and of xSIM++."""
+    errors, plus = record["errors"], record.get("plus", {})
+    rows = {code: row | plus.get(code, {}) for code, row in errors.items()}
     columns = [
         Column("error, %: xx-en", "to", 2, style="bar"),
         Column("en-xx", "from", 2, style="bar"),
@@ -197,12 +178,8 @@ def describe(record: Mapping[str, Any]) -> Result:
         columns.append(Column("xSIM++", "error", 2, style="bar"))
         columns += [Column(kind, f"kinds.{kind}", 2) for kind in next(iter(plus.values()))["kinds"]]
         means["error"] = record["plus_error"]
-    parts, notes = [Part("", rows, columns, {"mean": means})], []
-    if record["settings"]["pairs"] == "all":
-        parts.append(matrix("sentence, searched", errors, in_table=False))
-        notes.append(f"mean of all pairs: {100 * record['error']:.2f}")
-    units = {f"{one}-{two}": error for one, row in errors.items() for two, error in row.items()}
-    return Result(parts, units, notes)
+    units = {f"{code} {way}": error for code, row in errors.items() for way, error in row.items()}
+    return Result([Part("", rows, columns, {"mean": means})], units)
 
 
 def perturb(
@@ -249,9 +226,7 @@ def _other_names(text: str, draw: random.Random, names: Sequence[str]) -> Iterat
 
 
 def _negations(text: str, draw: random.Random) -> Iterator[str]:
-    contracted = {match.end(): match for match in _CONTRACTED.finditer(text)}
-    changes = [(match, "") for match in _NOT.finditer(text) if match.end() not in contracted]
-    changes += [(match, _WHOLE[match[0][:-2].lower()]) for match in contracted.values()]
+    changes = [(match, "") for match in _NOT.finditer(text)]
     changes += [(match, f"{match[0]} not") for match in _AUXILIARY.finditer(text)]
     changes += [(match, _OPPOSITES[match[0].lower()]) for match in _OPPOSITE.finditer(text)]
     draw.shuffle(changes)

@@ -72,7 +72,6 @@ mine model my/text/de.txt my/text/ar.txt --out my/text/ar.txt
 mine my/text/de.txt my/text/ar.txt --embeddings es/fr.tsv es/fr.tsv --out es/fr.tsv
 eval sts model --data my --out my/pairs/scored.tsv
 eval un model --data my --work my
-eval compare results/sts.json results --out results/sts.json
 """
 WITHOUT_OVERWRITE = """
 train plan.yaml --run-dir run --init link/../run

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 import sys
+import types
 
 import numpy as np
 import pandas
 import pytest
 from hashed_encoders import Broken, HashedCharacters, Table
 
-import labse_tf.embedding.open
 from labse_tf.embedding.light import WindowEncoder
 from labse_tf.embedding.open import MADE_UNIT, UNIT_ALREADY, OpenedEncoder, open_encoder
 from labse_tf.errors import InputError
@@ -33,8 +33,8 @@ class Lengths(WindowEncoder):
         vectors[:] = [[len(one), 1] for one in tokens]
 
 
-def opened(model=None):
-    return OpenedEncoder("m", "Python object", model or HashedCharacters())
+def opened(model=None, leading=None):
+    return OpenedEncoder("m", "Python object", model or HashedCharacters(), leading=leading)
 
 
 # Lists of texts.
@@ -55,43 +55,21 @@ def test_anything_like_a_list_is_taken(encoder):
         (text for text in TEXTS),
     ):
         np.testing.assert_array_equal(encoder().encode(given), expected)
+    assert len(Lengths().encode([])) == 0
 
 
 @each_encoder
-@pytest.mark.parametrize(
-    ("item", "error"),
-    [
-        *((item, TypeError) for item in (None, float("nan"), 7, b"bytes", pandas.NA, ["nested"])),
-        *((item, ValueError) for item in ("\ud83d", "a\udce9b", "\ud83d\ude00")),
-    ],
-)
-def test_an_item_that_is_no_text_is_named(encoder, item, error):
-    with pytest.raises(error, match=r"\b3\b"):
-        encoder().encode(["a", "b", "😀", item, None])
-
-
-@each_encoder
-@pytest.mark.parametrize(
-    "given",
-    [
-        "Hello",
-        np.str_("Hello"),
-        b"Hello",
-        {"a": "b"},
-        {"a", "b"},
-        np.array("Hello"),
-        np.array([["a", "b"]]),
-        pandas.DataFrame({"text": TEXTS}),
-    ],
-    ids=lambda given: type(given).__name__,
-)
-def test_anything_else_is_refused(encoder, given):
-    with pytest.raises(TypeError, match="list of strings"):
-        encoder().encode(given)
-
-
-def test_nothing_gives_no_rows():
-    assert Lengths().encode([]).shape == (0, 2)
+def test_anything_else_is_refused(encoder):
+    for item in (None, float("nan"), 7, b"bytes", pandas.NA, ["nested"]):
+        with pytest.raises(TypeError, match=r"\b3\b"):
+            encoder().encode(["a", "b", "😀", item, None])
+    for item in ("\ud83d", "a\udce9b", "\ud83d\ude00"):
+        with pytest.raises(ValueError, match=r"\b3\b"):
+            encoder().encode(["a", "b", "😀", item, None])
+    arrays = (np.array("Hello"), np.array([["a", "b"]]), pandas.DataFrame({"text": TEXTS}))
+    for given in ("Hello", np.str_("Hello"), b"Hello", {"a": "b"}, {"a", "b"}, *arrays):
+        with pytest.raises(TypeError, match="list of strings"):
+            encoder().encode(given)
 
 
 # Python objects.
@@ -129,25 +107,21 @@ def test_rows_of_another_length_are_scaled_and_zeros_stay():
     assert encoder.encode([]).shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    "value, problem",
-    [
+def test_anything_but_a_finite_row_per_text_is_refused():
+    for value, problem in (
         (np.zeros((2, 3), np.float32), "float32 [2, 3]"),
         (np.zeros(1, np.float32), "float32 [1]"),
         (np.zeros((1, 3), np.int64), "int64 [1, 3]"),
         (None, "object []"),
         (np.array([[1.0, np.nan]]), "NaN or infinity for text 0"),
-    ],
-)
-def test_anything_but_a_finite_row_per_text_is_refused(value, problem):
-    with pytest.raises(InputError) as caught:
-        opened(Broken(value)).encode(["one"])
-    assert problem in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=re.escape(problem)):
+            opened(Broken(value)).encode(["one"])
 
 
-@pytest.mark.parametrize(
-    "name, problem",
-    [
+def test_names_of_nothing(pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    for name, problem in (
         ("hashed_encoders:missing", "no 'missing'"),
         ("no_such_module_here:x", "cannot import no_such_module_here"),
         ("hashed_encoders:number", "has no encode()"),
@@ -155,13 +129,9 @@ def test_anything_but_a_finite_row_per_text_is_refused(value, problem):
         ("hashed_encoders:makes_nothing", "returned a NoneType"),
         ("tests", "is not a model"),
         ("README.md", "is a file"),
-    ],
-)
-def test_names_of_nothing(name, problem, pytestconfig, monkeypatch):
-    monkeypatch.chdir(pytestconfig.rootpath)
-    with pytest.raises(InputError) as caught:
-        open_encoder(name)
-    assert problem in str(caught.value)
+    ):
+        with pytest.raises(InputError, match=re.escape(problem)):
+            open_encoder(name)
 
 
 @pytest.mark.parametrize("folder", [True, False])
@@ -174,14 +144,34 @@ def test_without_the_library_the_remedy_is_told(folder, tmp_path, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_hashes_follow_contents_and_names(tmp_path):
-    (tmp_path / "vocab.txt").write_text("[PAD]\n", "utf-8")
-    first = labse_tf.embedding.open._hash_folder(tmp_path)
-    assert first["vocabulary_sha256"] == hashlib.sha256(b"[PAD]\n").hexdigest()
-    (tmp_path / "vocab.txt").rename(tmp_path / "words.txt")
-    second = labse_tf.embedding.open._hash_folder(tmp_path)
-    assert "vocabulary_sha256" not in second
-    assert first["model_sha256"] != second["model_sha256"]
+class Peer:
+    """Stands for `sentence_transformers`, which the tests do without."""
+
+    max_seq_length = 7
+
+    def __init__(self, name):
+        if name == "owner/broken":
+            raise OSError("no such repository\nmore lines")
+
+    def encode(self, texts, **options):
+        return HashedCharacters().encode(texts)
+
+
+def test_sentence_transformers(tmp_path, monkeypatch):
+    """Of a folder the hash follows names and contents."""
+    module = types.SimpleNamespace(SentenceTransformer=Peer)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    (tmp_path / "modules.json").write_text("[]")
+    published, folder = open_encoder("owner/name"), open_encoder(str(tmp_path))
+    np.testing.assert_array_equal(folder.encode(["a"]), HashedCharacters().encode(["a"]))
+    facts = {"kind": "sentence-transformers", "sequence_length": 7, "texts_cut": None}
+    assert facts.items() <= published.facts().items() and "model_sha256" not in published.facts()
+    (tmp_path / "modules.json").rename(tmp_path / "modules.txt")
+    (tmp_path / "modules.json").write_text("[]")
+    other = open_encoder(str(tmp_path)).facts()["model_sha256"]
+    assert len(other) == 64 and other != folder.facts()["model_sha256"]
+    with pytest.raises(InputError, match=r"cannot load it \(no such repository\)"):
+        open_encoder("owner/broken")
 
 
 # The first columns of the vectors.
@@ -189,37 +179,23 @@ def test_hashes_follow_contents_and_names(tmp_path):
 
 def test_the_leading_columns_alone():
     table = {"a": [0.48, 0.64, 0.6], "b": [0.0, 0.0, 1.0], "c": [-3.0, 0.0, 1.0]}
-    encoder = opened(Table(table))
-    encoder.keep_leading(2)
+    encoder = opened(Table(table), leading=2)
     found = encoder.encode(["a", "b", "c"])
     np.testing.assert_allclose(found, [[0.6, 0.8], [0, 0], [-1, 0]], atol=1e-6)
     facts = {"normalisation": MADE_UNIT, "zero_vectors": 1, "dim": 2, "leading_columns": 2}
     assert facts.items() <= encoder.facts().items()
     assert encoder.encode([]).shape == (0, 2)
-
-
-def test_all_columns_are_the_vectors_as_they_are():
     name, texts = "hashed_encoders:hashed", ["Katze", "แมว"]
     found = open_encoder(name, dim=64)
     np.testing.assert_array_equal(found.encode(texts), open_encoder(name).encode(texts))
-    assert found.dim == 64
-    assert "leading_columns" not in open_encoder(name).facts()
+    assert found.dim == 64 and "leading_columns" not in open_encoder(name).facts()
 
 
-@pytest.mark.parametrize(
-    "dim, problem",
-    [
-        (65, "hashed_encoders:hashed: has vectors of 64 dimensions, and --dim is 65"),
-        (0, "--dim is 0"),
-        (-1, "--dim is -1"),
-    ],
-)
-def test_columns_that_are_not_there(dim, problem):
-    with pytest.raises(InputError) as caught:
-        open_encoder("hashed_encoders:hashed", dim=dim)
-    assert problem in str(caught.value)
+def test_columns_that_are_not_there():
+    for dim, problem in ((65, "has vectors of 64 dimensions, and --dim is 65"), (0, "--dim is 0")):
+        with pytest.raises(InputError, match=problem):
+            open_encoder("hashed_encoders:hashed", dim=dim)
     # An encoder that does not tell its dimension is refused when it encodes.
-    encoder = opened(Table({"a": [3.0, 4.0]}))
-    encoder.keep_leading(3)
+    encoder = opened(Table({"a": [3.0, 4.0]}), leading=3)
     with pytest.raises(InputError, match="has vectors of 2 dimensions, and --dim is 3"):
         encoder.encode(["a"])

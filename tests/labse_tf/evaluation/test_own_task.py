@@ -113,20 +113,17 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     assert told["n_parameters"] > told["n_embedding_parameters"] > 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_refused_before_the_training(tmp_path, config_file, capsys):
+    for changes, message in (
         (["train.evaluate=[tatoba=x]"], "there is no task 'tatoba'"),
         (["train.evaluate=[tatoeba]"], "'train.evaluate' is ['tatoeba']; it must be a list of"),
         (["train.evaluate=[sts=nowhere]"], "nowhere: no such file or folder, named in"),
         (["train.evaluate=[sts=.]", "train.best=bucc"], "'train.best' is 'bucc'; choose from sts"),
         (["train.patience=3"], "0 without 'train.dev' and 'train.evaluate'"),
-    ],
-)
-def test_refused_before_the_training(tmp_path, config_file, capsys, changes, message):
-    assert train(config_file, tmp_path / "run", *changes) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
+    ):
+        assert train(config_file, tmp_path / "run", *changes) == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
 
 
 def test_two_folders_of_one_task_are_told_apart(tmp_path):

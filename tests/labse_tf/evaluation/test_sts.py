@@ -33,12 +33,9 @@ def test_correlations_equal_their_formulas_with_ties():
     assert found["spearman"] == pytest.approx(pearson(ranks(cosines), ranks(scores)))
 
 
-def test_angular_similarity_of_known_angles_and_of_rounding():
+def test_angles_of_rounding_and_no_correlation_of_what_does_not_vary():
     cosines = np.array([1.0, 1.0000001, 0.5, 0.0, -1.0])
     np.testing.assert_allclose(sts.angular_similarity(cosines), [1, 1, 2 / 3, 1 / 2, 0])
-
-
-def test_no_correlation_of_what_does_not_vary():
     assert all(math.isnan(value) for value in sts.correlations(np.ones(3), np.arange(3)).values())
 
 
@@ -64,7 +61,7 @@ def data(tmp_path):
     return tmp_path
 
 
-def test_files_sets_and_all_together(data):
+def test_files_sets_and_splits(data):
     result = sts.evaluate(Table(VECTORS), data)
     set1 = result["sets"]["set1"]
     assert list(result["sets"]) == ["set1"] and list(set1["files"]) == ["one", "two"]
@@ -76,12 +73,9 @@ def test_files_sets_and_all_together(data):
     assert (set1["pairs"], set1["files"]["two"]["pairs"]) == (5, 2)
     assert result["spearman"] == set1["all"]["spearman"]
     assert "all together" in format_table(sts.describe(result))
-
-
-@pytest.mark.parametrize(
-    "split, files",
-    [("train", {"set1": ["one", "two"]}), ("dev", {"set1": ["two"], "set2": ["de"]})],
-)
-def test_splits(data, split, files):
-    result = sts.evaluate(Table(VECTORS), data, split=split)
-    assert {name: list(set_["files"]) for name, set_ in result["sets"].items()} == files
+    for split, files in (
+        ("train", {"set1": ["one", "two"]}),
+        ("dev", {"set1": ["two"], "set2": ["de"]}),
+    ):
+        sets = sts.evaluate(Table(VECTORS), data, split=split)["sets"]
+        assert {name: list(set_["files"]) for name, set_ in sets.items()} == files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import faiss
@@ -55,11 +54,13 @@ def test_found_targets_equal_those_of_two_searches():
     assert (found != nearest).any()
 
 
-# On a circle, degrees. The hub h is nearest to all; its mean is high, so that margins avoid it.
+# On a circle, degrees.
 DEGREES = {"eins": 0, "zwei": 40, "drei": 80, "one": 30, "two": 62, "three": 110}
-VECTORS = {
-    text: [np.cos(np.radians(angle)), np.sin(np.radians(angle))] for text, angle in DEGREES.items()
-}
+
+
+def circle(degrees):
+    angles = {text: np.radians(angle) for text, angle in degrees.items()}
+    return Table({text: [np.cos(angle), np.sin(angle)] for text, angle in angles.items()})
 
 
 @pytest.fixture
@@ -73,20 +74,15 @@ def data(tmp_path):
 
 def test_errors_by_hand(data):
     """By cosine: eins - one (30), zwei - one (10, not two: 22), drei - two (18, not three: 30)."""
-    record = xsim.evaluate(Table(VECTORS), data, margin="absolute")
-    assert record["errors"]["deu_Latn"]["eng_Latn"] == pytest.approx(2 / 3)
+    record = xsim.evaluate(circle(DEGREES), data, margin="absolute")
     # one - zwei (10, not eins: 30), two - drei (18, not zwei: 22), three - drei.
-    assert record["errors"]["eng_Latn"]["deu_Latn"] == pytest.approx(2 / 3)
+    assert record["errors"] == {
+        "deu_Latn": {"to": pytest.approx(2 / 3), "from": pytest.approx(2 / 3)}
+    }
     assert record["error"] == record["to_english"] == record["from_english"]
     assert "66.67" in format_table(xsim.describe(record))
     # With k = 1 the margin has no choice.
-    one = xsim.evaluate(Table(VECTORS), data, k=1)
-    assert one["errors"] == record["errors"]
-    (data / "fra_Latn.devtest").write_text("eins\ntwo\ndrei\n", "utf-8")
-    every = xsim.evaluate(Table(VECTORS), data, pairs="all", margin="absolute")
-    pairs = {(one, other) for one, row in every["errors"].items() for other in row}
-    assert pairs == set(itertools.permutations(("deu_Latn", "eng_Latn", "fra_Latn"), 2))
-    assert "mean of all pairs" in format_table(xsim.describe(every))
+    assert xsim.evaluate(circle(DEGREES), data, k=1)["errors"] == record["errors"]
 
 
 def test_perturbed_sentences_are_searched_too(data, tmp_path):
@@ -94,8 +90,7 @@ def test_perturbed_sentences_are_searched_too(data, tmp_path):
     changed = tmp_path / "perturbed.tsv"
     changed.write_text("3\tnumber\tthirteen\n1\tnegation\tnot one\n", "utf-8")
     angles = DEGREES | {"one": 0, "two": 40, "three": 82, "thirteen": 81, "not one": 250}
-    encoder = Table({t: [np.cos(np.radians(a)), np.sin(np.radians(a))] for t, a in angles.items()})
-    record = xsim.evaluate(encoder, data, margin="absolute", perturbed=str(changed))
+    record = xsim.evaluate(circle(angles), data, margin="absolute", perturbed=str(changed))
     assert record["error"] == 0
     plus = record["plus"]["deu_Latn"]
     assert plus["error"] == record["plus_error"] == pytest.approx(1 / 3)
@@ -113,12 +108,9 @@ TEXTS = [
 def test_numbers_names_and_negations_are_changed():
     found = list(perturb(TEXTS, per_kind=8))
     by_kind = {kind: [(place, text) for place, one, text in found if one == kind] for kind in KINDS}
+    pattern = r"In \d{4} the old king visited Upper Silesia with \w+ dogs\."
     for place, text in by_kind[NUMBER]:
-        assert place == 0
-        assert (
-            re.fullmatch(r"In \d{4} the old king visited Upper Silesia with \w+ dogs\.", text)
-            and text != TEXTS[0]
-        )
+        assert place == 0 and re.fullmatch(pattern, text) and text != TEXTS[0]
     names = {(0, TEXTS[0].replace("Upper Silesia", "Maria Curie"))}
     names |= {(1, TEXTS[1].replace("Maria Curie", "Upper Silesia"))}
     assert set(by_kind[ENTITY]) == names
@@ -126,11 +118,7 @@ def test_numbers_names_and_negations_are_changed():
         (0, TEXTS[0].replace("old", "new")),
         (0, TEXTS[0].replace("with", "without")),
         (1, TEXTS[1].replace("is not", "is")),
-        (1, TEXTS[1].replace("wasn't", "was")),
         (1, TEXTS[1].replace("before", "after")),
-        (3, TEXTS[3].replace("can't", "can")),
-        (3, TEXTS[3].replace("won't", "will")),
-        (3, TEXTS[3].replace("can’t", "can")),
     }
 
 

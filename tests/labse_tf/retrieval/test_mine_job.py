@@ -14,7 +14,6 @@ from text_files import read_rows, write_lines
 from tiny_text import sentences_of
 
 from labse_tf.retrieval import approximate, search
-from labse_tf.retrieval import job as jobs
 
 MODEL = "dictionary_encoder:Dictionary"
 
@@ -79,45 +78,40 @@ def test_vectors_made_before_give_the_same_and_load_no_model(
     assert not (tmp_path / "no.tsv").exists()
 
 
-def test_a_line_without_text_may_have_any_vector_and_pairs_are_packed(tmp_path, labse):
-    path = write_lines(tmp_path / "a.txt", ["one", " ", "two"])
-    np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 0], [0, 1]], np.float32))
-    vectors = [tmp_path / "a.npy"] * 2
-    command = ("mine", path, path, "--embeddings", *vectors, "--margin", "absolute")
+def test_lines_without_text_tabs_and_packed_pairs(tmp_path, labse):
+    """A line without text may have any vector; a tab in a sentence is a space in the table."""
+    path = write_lines(tmp_path / "a.txt", ["one\tone", " ", "two"])
+    vectors = tmp_path / "a.npy"
+    command = ("mine", path, path, "--embeddings", vectors, vectors, "--margin", "absolute")
+    np.save(vectors, np.array([[1, 0], [0, 0], [0, 1]], np.float32))
     status, _, error = labse(*command, "--out", tmp_path / "out.tsv.gz")
     assert status == 0, error
     with gzip.open(tmp_path / "out.tsv.gz", "rt") as file:
-        assert file.read() == "1.000000\tone\tone\n1.000000\ttwo\ttwo\n"
-    np.save(tmp_path / "a.npy", np.array([[1, 0], [0, 1], [0, 0]], np.float32))
+        assert file.read() == "1.000000\tone one\tone one\n1.000000\ttwo\ttwo\n"
+    np.save(vectors, np.array([[1, 0], [0, 1], [0, 0]], np.float32))
     status, _, error = labse(*command, "--out", tmp_path / "other.tsv")
     assert status == 2 and "a.npy:3: the vector in row 3 is all zeros" in error
 
 
 def test_thresholds_keep_scores_that_reach_them(thai_and_arabic, tmp_path, labse):
     *sides, gold = thai_and_arabic
-    out = tmp_path / "pairs.tsv"
-    options = ("--threshold", 2, "--margin", "absolute", "--no-one-to-one")
-    status, shown, _ = labse("mine", MODEL, *sides, "--out", out, "--gold", gold, *options)
+    out, report = tmp_path / "pairs.tsv", tmp_path / "report.json"
+    options = ("--threshold", 2, "--margin", "absolute", "--retrieval", "forward")
+    command = ("mine", MODEL, *sides, "--out", out, "--gold", gold, "--report", report)
+    status, shown, _ = labse(*command, *options)
     assert (status, out.read_text()) == (0, "")
-    assert (
-        "precision 0.0, recall 0.0, F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
-    )
-
-
-def test_a_tab_in_a_sentence_is_a_space_in_the_table(encoder, tmp_path, labse):
-    source = write_lines(tmp_path / "a.txt", ["one\ttwo"])
-    status, _, error = labse("mine", MODEL, source, source, "--out", tmp_path / "out.tsv")
-    assert status == 0, error
-    assert read_rows(tmp_path / "out.tsv") == [("1.000000", "one two", "one two")]
+    assert "F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
+    assert json.loads(report.read_text("utf-8"))["options"]["one_to_one"] is False
 
 
 # Stops in the middle.
 
 
-@pytest.mark.parametrize("stop_after", [0, 10, 90])
+@pytest.mark.parametrize("stop_after", [0, 48, 90])
 def test_a_stop_while_embedding_loses_one_chunk_at_most(
     thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after
 ):
+    """Work of other settings is refused, or replaced."""
     source, target, _ = thai_and_arabic
     monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
     out = tmp_path / "pairs.tsv"
@@ -132,9 +126,23 @@ def test_a_stop_while_embedding_loses_one_chunk_at_most(
             with open(unfinished, "ab") as file:
                 file.write(b"abc")
     monkeypatch.setattr(encoder, "stop_after", None)
+    for name, others in (
+        ("neighbours", (*command, "-k", 2)),
+        ("dim", (*command, "--dim", 8)),
+        ("source", ("mine", MODEL, target, target, "--out", out)),
+    ):
+        if stop_after:
+            status, _, error = labse(*others)
+            assert status == 2 and "pairs.tsv.work: holds the work of an interrupted job" in error
+            assert f"({name})" in error
     assert labse(*command)[0] == 0
     assert sorted(encoder.seen) == sorted([*sentences_of("th"), *sentences_of("ar")])
     assert len(read_rows(out)) == 48
+    status, _, error = labse(*command)
+    assert status == 2 and "pairs.tsv: the output exists already" in error
+    write_lines(source, sentences_of("th")[:40])
+    assert labse(*command, "--overwrite")[0] == 0
+    assert len(read_rows(out)) == 40
 
 
 @pytest.mark.parametrize("index", ["exact", "approximate"])
@@ -164,30 +172,6 @@ def test_a_stop_while_searching_goes_on(
     assert starts == [0, 0, 20 if index == "exact" else 16]
     assert len(encoder.seen) == seen
     assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
-
-
-def test_work_of_other_settings_is_refused_or_replaced(
-    thai_and_arabic, encoder, tmp_path, labse, monkeypatch
-):
-    source, target, _ = thai_and_arabic
-    command = ("mine", MODEL, source, target, "--out", tmp_path / "pairs.tsv")
-    monkeypatch.setattr(encoder, "stop_after", 48)
-    assert labse(*command)[0] == 130
-    monkeypatch.setattr(encoder, "stop_after", None)
-    status, _, error = labse(*command, "-k", 2)
-    assert status == 2
-    assert "(dim)" in labse(*command, "--dim", 8)[2]
-    assert (
-        "pairs.tsv.work: holds the work of an interrupted job with other settings "
-        "(neighbours)" in error
-    )
-    write_lines(source, sentences_of("th")[:40])
-    status, _, error = labse(*command)
-    assert status == 2 and "(source)" in error
-    assert labse(*command, "--overwrite")[0] == 0
-    assert len(read_rows(tmp_path / "pairs.tsv")) == 40
-    status, _, error = labse(*command)
-    assert status == 2 and "pairs.tsv: the output exists already" in error
 
 
 @contextmanager
@@ -222,87 +206,64 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
 # Bad input.
 
 
-@pytest.mark.parametrize(
-    ("gold", "message"),
-    [
+def test_gold_that_points_nowhere_is_refused_before_any_work(
+    thai_and_arabic, encoder, tmp_path, labse
+):
+    source, target, path = thai_and_arabic
+    for gold, message in (
         (["1\t1", "53\t1"], ":2: there is no line 53 in "),
-        (["1\t51"], ":1: there is no line 51 in "),
         (["0\t1"], ":1: there is no line 0 in "),
         (["2\t1"], ":1: line 2 of "),
         (["-1\t1"], ":1: the source column is '-1', not the number of a line"),
         (["1\tแมว"], ":1: the target column is 'แมว', not the number of a line"),
         (["1"], ":1: one column where source<TAB>target is expected"),
         ([], ": the file is empty"),
-    ],
-)
-def test_gold_that_points_nowhere_is_refused_before_any_work(
-    thai_and_arabic, encoder, tmp_path, labse, gold, message
-):
-    source, target, path = thai_and_arabic
-    write_lines(path, gold)
-    status, out, error = labse(
-        "mine", MODEL, source, target, "--out", tmp_path / "out.tsv", "--gold", path
-    )
-    assert (status, out) == (2, "")
-    assert error.startswith(f"labse: error: {path}{message}") and error.count("\n") == 1
+    ):
+        write_lines(path, gold)
+        command = ("mine", MODEL, source, target, "--out", tmp_path / "out.tsv", "--gold", path)
+        status, out, error = labse(*command)
+        assert (status, out) == (2, "")
+        assert error.startswith(f"labse: error: {path}{message}") and error.count("\n") == 1
     assert not encoder.seen
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
+def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse):
+    other = write_lines(tmp_path / "b.txt", ["x"])
+    for lines, message in (
         ([], "a.txt: the file is empty"),
         (["", "  "], "a.txt: has no line with text"),
         (["one", "t\0wo"], "a.txt:2: the line has a NUL byte"),
         (["one", "", "nothing"], "a.txt:3: the model's vector for 'nothing' is not of unit length"),
-    ],
-)
-def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse, lines, message):
-    path, other = write_lines(tmp_path / "a.txt", lines), write_lines(tmp_path / "b.txt", ["x"])
-    status, _, error = labse("mine", MODEL, path, other, "--out", tmp_path / "out.tsv")
-    assert status == 2
-    assert message in error and error.splitlines()[-1].startswith("labse: error: ")
+    ):
+        path = write_lines(tmp_path / "a.txt", lines)
+        command = ("mine", MODEL, path, other, "--out", tmp_path / "out.tsv", "--overwrite")
+        status, _, error = labse(*command)
+        assert status == 2 and message in error
+        assert error.splitlines()[-1].startswith("labse: error: ")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse):
+    path = write_lines(tmp_path / "a.txt", ["x"])
+    command = ("mine", MODEL, path, path, "--out", tmp_path / "out.tsv")
+    for options, message in (
         (["--neighbours", 0], "--neighbours is 0; give 1 or more"),
         (["--recall", 0], "--recall is 0.0; give more than 0"),
-        (["--margin", "cosine"], "--margin is 'cosine'; give one of absolute, distance, ratio"),
-        (["--retrieval", "both"], "--retrieval is 'both'; give one of forward, "),
-        (["--index", "hnsw"], "--index is 'hnsw'; give one of auto, exact, approximate"),
-        (["--threshold", "nan"], "--threshold is not a number"),
+        (["--margin", "cosine"], "--margin: invalid choice: 'cosine'"),
+        (["--retrieval", "both"], "--retrieval: invalid choice: 'both'"),
+        (["--index", "hnsw"], "--index: invalid choice: 'hnsw'"),
+        (["--embeddings", "a", "b"], "3 names where SOURCE TARGET"),
         (["--dim", 0], "--dim is 0; give 1 or more"),
         (["--dim", 17], "has vectors of 16 dimensions, and --dim is 17; give 16 or less"),
-        (["extra"], "4 names where MODEL SOURCE TARGET are expected"),
-        (["--embeddings", "a.npy", "b.npy"], "3 names where SOURCE TARGET (with --embeddings)"),
-        (["--report", "{folder}/out.tsv"], "out.tsv: is the same file as --out"),
-        (["--report", "{folder}"], ": is a folder; name a file to write to"),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse, options, message):
-    path = write_lines(tmp_path / "a.txt", ["x"])
-    options = [str(option).format(folder=tmp_path) for option in options]
-    command = ("mine", MODEL, path, path, *options, "--out", tmp_path / "out.tsv")
-    status, _, error = labse(*command)
-    assert status == 2 and message in error
+        (["--report", tmp_path / "out.tsv"], "out.tsv: is the same file as --out"),
+        (["--report", tmp_path], ": is a folder; name a file to write to"),
+    ):
+        status, _, error = labse(*command, *options)
+        assert status == 2 and message in error
+    embedded = (*command[:1], *command[2:], "--embeddings")
+    for arguments, message in (
+        (["a", "b", "--dim", 2], "--dim is for a MODEL, not for --embeddings"),
+        ([tmp_path / "no.npy"] * 2, f"labse: error: {tmp_path}/no.npy: no such file"),
+    ):
+        status, _, error = labse(*embedded, *arguments)
+        assert status == 2 and message in error
     assert not encoder.seen and sorted(tmp_path.iterdir()) == [path]
-
-
-def test_vectors_that_are_not_there_are_refused(tmp_path, labse):
-    path = write_lines(tmp_path / "a.txt", ["x"])
-    command = ("mine", path, path, "--out", tmp_path / "out.tsv", "--embeddings")
-    status, _, error = labse(*command, "a", "b", "--dim", 2)
-    assert status == 2 and "--dim is for a MODEL, not for --embeddings" in error
-    status, _, error = labse(*command, *[tmp_path / "no.npy"] * 2)
-    assert (status, error) == (
-        2,
-        f"labse: error: {tmp_path}/no.npy: no such file; check the path\n",
-    )
-
-
-def test_one_to_one_depends_on_the_retrieval():
-    assert jobs.Options().is_one_to_one is True
-    assert jobs.Options(retrieval="forward").is_one_to_one is False
-    assert jobs.Options(retrieval="forward", one_to_one=True).is_one_to_one is True

@@ -38,28 +38,26 @@ def assert_equal(found, expected):
     assert (found.similarities.dtype, found.indices.dtype) == (np.float32, np.int64)
 
 
+def assert_sorted(found, sides, k):
+    for one, (own, others) in zip(found, (sides, sides[::-1]), strict=True):
+        assert_equal(one, sorted_whole(own, others, k))
+
+
 def search(sources, targets, k, run=search_blocks, **options):
     found = Search.new(sources, targets, k)
-    for _ in run(found, **options):
-        pass
+    list(run(found, **options))
     return found.forward, found.backward
 
 
+SIZES = st.integers(1, 90)
+
+
 @settings(max_examples=40)
-@given(
-    generators,
-    st.integers(1, 90),
-    st.integers(1, 90),
-    st.integers(1, 7),
-    st.integers(1, 40),
-    st.integers(1, 100),
-)
+@given(generators, SIZES, SIZES, st.integers(1, 7), st.integers(1, 40), st.integers(1, 100))
 def test_blocks_of_any_size_find_what_a_sort_finds(generator, n, m, k, rows, columns):
     # Small integers: their products are exact, and many are equal.
     sides = [generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m)]
-    forward, backward = search(*sides, k, rows=rows, columns=columns)
-    assert_equal(forward, sorted_whole(*sides, k))
-    assert_equal(backward, sorted_whole(*sides[::-1], k))
+    assert_sorted(search(*sides, k, rows=rows, columns=columns), sides, k)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +67,7 @@ def test_wide_blocks_find_what_a_sort_finds(k, dtype):
     generator = np.random.default_rng(k)
     # 1,100 columns: groups of several, and a rest that fills no group.
     sides = [generator.integers(-99, 99, (n, 8)).astype(dtype) for n in (257, 1100)]
-    forward, backward = nearest_both(*sides, k)
-    assert_equal(forward, sorted_whole(*sides, k))
-    assert_equal(backward, sorted_whole(*sides[::-1], k))
+    assert_sorted(nearest_both(*sides, k), sides, k)
 
 
 @pytest.mark.parametrize("count", [3, 70, 5000])
@@ -84,21 +80,22 @@ def test_equal_vectors_are_equally_near_wherever_they_are(count):
     assert len(np.unique(found.similarities)) == 1
 
 
-def test_a_search_resumes_after_any_block():
+@pytest.mark.parametrize("blocks", [0, 2, 4])
+@pytest.mark.parametrize("by_bits", [False, True])
+def test_a_search_resumes_after_any_block(by_bits, blocks, monkeypatch):
     generator = np.random.default_rng(2)
-    sides = [generator.standard_normal((n, 4), np.float32) for n in (50, 40)]
-    whole = search(*sides, 2)
+    sides = [generator.integers(0, 256, (n, 3), np.uint8) for n in (10, 7)]
+    run, options, steps = search_bits, {"dim": 24}, [4, 8, 10, 14, 17]
+    if not by_bits:
+        sides = [side.astype(np.float32) for side in sides]
+        run, options, steps = search_blocks, {"rows": 2}, [2, 4, 6, 8, 10]
+    whole = search(*sides, 2, run, **options)
+    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 4)
     found = Search.new(*sides, 2)
-    assert list(itertools.islice(search_blocks(found, rows=8), 2)) == [8, 16]
-    assert list(search_blocks(found, rows=8, start=16)) == [24, 32, 40, 48, 50]
+    done = list(itertools.islice(run(found, **options), blocks))
+    assert done + list(run(found, start=done[-1] if done else 0, **options)) == steps
     for one, other in zip((found.forward, found.backward), whole, strict=True):
         assert_equal(one, other)
-
-
-def test_fewer_candidates_than_asked_for_are_all_there_are():
-    found = nearest(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)[:1], 4)
-    np.testing.assert_array_equal(found.indices, [[0], [0]])
-    np.testing.assert_array_equal(found.similarities, [[1], [0]])
 
 
 @pytest.mark.parametrize(
@@ -160,7 +157,7 @@ def test_likely_bounds_hold_for_nearly_all(kind):
     sources, targets = coder.code_sources(rows), coder.code_targets(others)
     found = codes.products(sources.numbers, targets.numbers) * (sources.step * targets.step)
     apart = np.abs(found - rows.astype(float) @ others.astype(float).T)
-    by_source, by_target = codes.likely_bounds(sources, targets)
+    by_source, by_target = codes.bounds(sources, targets, likely=True)
     assert (apart <= by_source[:, np.newaxis] + 1e-5).all()
     assert (apart <= by_target + 1e-5).all()
     # Not so wide that anything would do: two standard deviations do not hold 99 in 100.
@@ -178,45 +175,33 @@ def test_vectors_are_coded_alike_in_blocks_and_in_a_file(tmp_path, monkeypatch):
     for code in (coder.code_sources, coder.code_targets):
         whole = code(rows)
         with neighbours.threads() as pool:
-            for file in (None, tmp_path / "codes.npy"):
-                found = codes.code_all(rows, code, pool, file=file)
+            for folder in (None, tmp_path):
+                found = codes.code_all(rows, code, pool, folder=folder)
                 np.testing.assert_array_equal(found.numbers, whole.numbers)
                 np.testing.assert_allclose(found.errors, whole.errors, atol=1e-6)
                 assert (found.step, found.longest) == (whole.step, whole.longest)
                 some = found[np.array([5, 250])]
                 np.testing.assert_array_equal(some.numbers, whole.numbers[[5, 250]])
+    assert not list(tmp_path.iterdir())
 
 
-@settings(max_examples=20)
-@given(generators, st.integers(1, 6), st.sampled_from([3, 17, 48]))
-def test_no_neighbour_is_lost(rng, k, dim):
-    sides = [unit(rng.normal(size=(count, dim)) + 0.3) for count in (130, 170)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "FEWEST_CODED", 1)
-        forward, backward = search(*sides, k, rows=40, columns=50)
-    for found, (own, others) in ((forward, sides), (backward, sides[::-1])):
-        expected = sorted_whole(own, others, k).similarities
-        np.testing.assert_allclose(found.similarities, expected, atol=1e-6)
-        paired = np.einsum("nd,nkd->nk", own, others[found.indices])
-        np.testing.assert_allclose(paired, found.similarities, atol=1e-6)
-
-
-def test_codes_and_float32_give_the_same(monkeypatch):
+@pytest.mark.parametrize(("k", "dim"), [(4, 96), (1, 3), (6, 17)])
+def test_codes_and_float32_give_the_same(monkeypatch, k, dim):
     """Also one direction alone, and equal vectors, which are in order."""
     rng = np.random.default_rng(5)
-    sources, targets = (unit(rng.normal(size=(n, 96))) for n in (300, 3000))
+    sources, targets = (unit(rng.normal(size=(n, dim)) + 0.1) for n in (300, 3000))
     targets[1000:2000] = targets[:1000]
     found = []
     for fewest in (1, 10**9):
         monkeypatch.setattr(neighbours, "FEWEST_CODED", fewest)
-        both = nearest_both(sources, targets, 4)
-        assert_equal(nearest(targets, sources, 4), both[1])
+        both = search(sources, targets, k, rows=120, columns=1100)
+        assert_equal(nearest(targets, sources, k), both[1])
         found.append(both)
     for one, other in zip(*found, strict=True):
         assert_equal(one, other)
     indices, similarities = found[0][0].indices, found[0][0].similarities
     ties = similarities[:, 1:] == similarities[:, :-1]
-    assert ties.any() and (np.diff(indices)[ties] > 0).all()
+    assert (ties.any() or k == 1) and (np.diff(indices)[ties] > 0).all()
 
 
 def test_most_pairs_are_left_out_by_their_codes(monkeypatch):
@@ -248,13 +233,7 @@ def test_similarities_of_bits_by_hand():
 
 
 @settings(max_examples=30)
-@given(
-    generators,
-    st.integers(1, 30),
-    st.integers(1, 90),
-    st.sampled_from([4, 16, 64]),
-    st.integers(1, 9),
-)
+@given(generators, st.integers(1, 30), SIZES, st.sampled_from([4, 16, 64]), st.integers(1, 9))
 def test_neighbours_by_bits_are_those_of_the_vectors(generator, n, m, dim, k):
     """Square roots of the dimensions are exact, and so are ties."""
     calibration = Binary(np.zeros(dim, np.float32))
@@ -267,36 +246,16 @@ def test_neighbours_by_bits_are_those_of_the_vectors(generator, n, m, dim, k):
         np.testing.assert_allclose(found.similarities, expected.similarities, atol=1e-6)
 
 
-@pytest.mark.parametrize("blocks", range(6))
-def test_a_search_of_bits_resumes_after_any_block(monkeypatch, blocks):
-    generator = np.random.default_rng(0)
-    sides = [generator.integers(0, 256, (n, 3), np.uint8) for n in (10, 7)]
-    whole = search(*sides, 2, search_bits, dim=24)
-    monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 4)
-    found = Search.new(*sides, 2)
-    done = list(itertools.islice(search_bits(found, dim=24), blocks))
-    rest = search_bits(found, dim=24, start=done[-1] if done else 0)
-    assert done + list(rest) == [4, 8, 10, 14, 17]
-    for one, other in zip((found.forward, found.backward), whole, strict=True):
-        assert_equal(one, other)
-
-
 # Candidates.
 
 
-def test_rescoring_by_hand():
-    """The candidates 2 and 0 are equally near, so the lower comes first; 3 is no candidate."""
-    queries = np.array([[1, 0]], np.float32)
-    vectors = np.array([[0.6, 0.8], [0, 1], [0.6, -0.8], [1, 0]], np.float32)
-    candidates = np.array([[1, 2, 0]])
-    best = rescore(candidates, queries, vectors, 2)
-    assert_equal(best, Neighbours(np.array([[0.6, 0.6]], np.float32), np.array([[0, 2]])))
-    assert rescore(candidates, queries, vectors, 9).indices.tolist() == [[0, 2, 1]]
-
-
-@settings(max_examples=20)
-@given(generators, st.integers(1, 40), st.integers(1, 40), st.integers(1, 6))
-def test_with_all_as_candidates_it_is_the_exact_search(generator, n, m, k):
-    own, others = (generator.integers(-2, 3, (count, 3)).astype(np.float32) for count in (n, m))
-    order = generator.permuted(np.tile(np.arange(m), (n, 1)), axis=1)
-    assert_equal(rescore(order, own, others, k), sorted_whole(own, others, k))
+@settings(max_examples=30)
+@given(generators, *[st.integers(1, 40)] * 3, st.integers(1, 6))
+def test_rescoring_is_the_exact_search_among_the_candidates(generator, n, m, count, k):
+    own, others = (generator.integers(-2, 3, (size, 3)).astype(np.float32) for size in (n, m))
+    candidates = generator.permuted(np.tile(np.arange(m), (n, 1)), axis=1)[:, :count]
+    found = rescore(candidates, own, others, k)
+    for row, places in enumerate(np.sort(candidates)):
+        expected = sorted_whole(own[row : row + 1], others[places], k)
+        np.testing.assert_array_equal(found.indices[row], places[expected.indices[0]])
+        np.testing.assert_array_equal(found.similarities[row], expected.similarities[0])
