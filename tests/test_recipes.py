@@ -30,8 +30,7 @@ SOURCES = [
     *sorted((ROOT / "labse_tf" / "systems").glob("*/*command.py")),
 ]
 COMMAND = re.compile(
-    r"labse (pretrain|train|train-nli|train-laser|distill|corpus train-cds|mine-negatives) "
-    r".*--run-dir .*"
+    r"labse (pretrain|train|train-nli|train-laser|distill|corpus train-cds) .*--run-dir .*"
 )
 IN_A_MINUTE = re.compile(r"In a minute: add (--set .*)")
 
@@ -71,14 +70,13 @@ SMALLER = {
     "cds": TEXTS
     | {"vocab_size": 300, "translator.encoder_layers": 1, "translator.decoder_layers": 1}
     | {f"translator.{key}": value for key, value in SIZES.items()},
-    "negatives": {"encoder.hidden_size": 16, "encoder.bigram_buckets": 50},
 }
 
 
 # A command and the end of its configuration's name: the first of these recipes is trained.
 QUICK = [("train", "tiny_table.yaml")]
 SLOW = [("pretrain", ""), ("train", "finetune.yaml"), ("train-nli", ""), ("train-laser", "")]
-SLOW += [("distill", ""), ("corpus train-cds", ""), ("mine-negatives", "")]
+SLOW += [("distill", ""), ("corpus train-cds", "")]
 
 
 class Recipe(NamedTuple):
@@ -210,8 +208,6 @@ def test_a_recipe_trains_every_weight(command, config, request, weights, tmp_pat
     arguments = [*recipe.words, *([str(ROOT / recipe.config)] if recipe.config else [])]
     if recipe.words[-1] == "train-cds" and recipe.config:
         arguments.insert(2, "--config")
-    if recipe.words[-1] == "mine-negatives":
-        arguments.append(of("bitext_dir"))
     for option, value in recipe.options.items():
         if option in OPTIONS:
             arguments += [option, of(OPTIONS[option])]

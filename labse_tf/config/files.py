@@ -29,7 +29,7 @@ AnyConfig = TypeVar("AnyConfig")
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
 # Former names, which older runs and presets have.
-_RENAMED = {"contrastive.": "cds.", "negatives.train.": "train."}
+_RENAMED = {"contrastive.": "cds."}
 # Keys that are gone; runs made with these values are the same without them.
 _GONE = {"one_language_batches": False, "depth_rate": 1.0, "beta_1": 0.9}
 # The keys of corpora that training reads, also from stores. All other paths are on this machine.

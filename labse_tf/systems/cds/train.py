@@ -133,21 +133,17 @@ def translation_batches(
 
     `inputs` are bitext, `key` is their name in the configuration.
     """
-    files = texts.find_files(inputs, BITEXT, languages, key=key)
-    place = streams.position(step, seed)
+    files = sorted(texts.find_files(inputs, BITEXT, languages, key=key))
+    codes = tf.constant([file.language for file in files])
     weights = language_weights(files, settings.language_exponent)
-    drawn = streams.drawn_of(weights, place.start * settings.batch_size)
-    by_language = streams.language_streams(files, seed=place.seed, drawn=drawn)
-    named = {
-        language: tf.data.Dataset.zip((tf.data.Dataset.from_tensors(language).repeat(), stream))
-        for language, stream in by_language.items()
-    }
-    records = streams.mix(named, weights, seed=place.seed)
+    place = streams.position(step, seed)
+    options = {"before": place.start * settings.batch_size, "number_files": True}
+    records = streams.draw_records(files, weights, place, **options)
     windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
 
     def measure(window):
-        languages, serialized = window
-        columns = (*texts.parse(BITEXT, serialized), languages)
+        serialized, number = window
+        columns = (*texts.parse(BITEXT, serialized), tf.gather(codes, number))
         return columns, tf.maximum(*(byte_lengths(side) for side in columns[:2]))
 
     def encode(source, target, language):

@@ -15,13 +15,13 @@ import tensorflow as tf
 import tf_keras
 
 import labse_tf
-from labse_tf.config import BERT, EncoderConfig, TrainConfig, changed
+from labse_tf.config import BERT, TrainConfig, changed
 from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.held_out import read_dev_pairs
 from labse_tf.data.pairs import BATCHES_PER_WINDOW, smallest_bucket, sorted_windows
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.embedding.protocol import Encoder, TextVectors
+from labse_tf.embedding.protocol import TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.files.outputs import whole_file
@@ -271,11 +271,9 @@ def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
       InputError: if `teacher` is not a model dir, or the student does not fit it.
     """
     if not Path(teacher, exported.FACTS_FILE).is_file():
-        raise InputError(
-            f"is not a model dir: it has no {exported.FACTS_FILE}",
-            path=teacher,
-            remedy="name the --out of `labse export` or `labse import-hf`",
-        )
+        problem = f"is not a model dir: it has no {exported.FACTS_FILE}"
+        remedy = "name the --out of `labse export` or `labse import-hf`"
+        raise InputError(problem, path=teacher, remedy=remedy)
     sizes = exported.read_encoder_config(teacher)
     facts = json.loads(Path(teacher, exported.FACTS_FILE).read_text("utf-8"))
     known = {
@@ -284,47 +282,30 @@ def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
         "encoder.vocab_size": sizes.vocab_size,
         "distill.teacher": teacher,
     }
-    config = changed(config, known)
-    as_wide = config.encoder.hidden_size == sizes.hidden_size
-    if as_wide and config.encoder.num_layers and config.encoder.network == BERT:
-        _check_layers(config.encoder, sizes)
-        config = changed(config, {"encoder.activation": sizes.activation})
-    config = resolve(config, [*config.distill.monolingual, *config.train.bitext])
-    if config.encoder.hidden_size > sizes.hidden_size:
-        raise InputError(
-            f"the student is {config.encoder.hidden_size} wide, its teacher {sizes.hidden_size}",
-            remedy="set 'encoder.hidden_size' to that or less",
-        )
-    # Positions beyond the teacher's would be untrained.
-    if config.encoder.max_positions > sizes.max_positions:
-        raise InputError(
-            f"'encoder.max_positions' is {config.encoder.max_positions}, the teacher's "
-            f"{sizes.max_positions}",
-            remedy="set it to that or less",
-        )
-    return config
-
-
-def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
-    """Rejects a student as wide as its teacher that cannot start with the teacher's layers."""
-    if teacher.network != BERT:
-        raise InputError(
-            f"the teacher is a {teacher.network}, whose layers a Transformer cannot start from",
-            remedy="make the student narrower, or an encoder without layers",
-        )
-    for name in ("num_attention_heads", "intermediate_size"):
-        here, there = getattr(student, name), getattr(teacher, name)
-        if here != there:
+    encoder = config.encoder
+    most = ["hidden_size", "max_positions"]  # Positions beyond the teacher's would be untrained.
+    as_wide = encoder.hidden_size == sizes.hidden_size
+    if as_wide and encoder.num_layers and encoder.network == BERT:  # Starts with its layers.
+        if sizes.network != BERT:
             raise InputError(
-                f"'encoder.{name}' is {here}, but {there} in the teacher, from whose layers the "
-                "student starts",
-                remedy=f"add --set encoder.{name}={there}, or make the student narrower",
+                f"the teacher is a {sizes.network}, whose layers a Transformer cannot start from",
+                remedy="make the student narrower, or an encoder without layers",
             )
-    if student.num_layers > teacher.num_layers:
-        raise InputError(
-            f"the student has {student.num_layers} layers, its teacher {teacher.num_layers}",
-            remedy="set 'encoder.num_layers' to that or less",
-        )
+        for name in ("num_attention_heads", "intermediate_size"):
+            here, there = getattr(encoder, name), getattr(sizes, name)
+            if here != there:
+                problem = f"'encoder.{name}' is {here}, but {there} in the teacher's layers"
+                remedy = f"add --set encoder.{name}={there}, or make the student narrower"
+                raise InputError(problem, remedy=remedy)
+        most.append("num_layers")
+        known["encoder.activation"] = sizes.activation
+    for name in most:
+        here, there = getattr(encoder, name), getattr(sizes, name)
+        if here > there:
+            problem = f"'encoder.{name}' is {here}, the teacher's {there}"
+            raise InputError(problem, remedy=f"set it to {there} or less")
+    config = changed(config, known)
+    return resolve(config, [*config.distill.monolingual, *config.train.bitext])
 
 
 def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
@@ -343,49 +324,33 @@ def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
     }
 
 
-def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
-    """Measures `teacher` and `student` on the run's dev pairs.
+def compare(run_dir: RunDir) -> str:
+    """Returns a table of teacher and student: accuracy on the run's dev pairs, size and speed.
 
-    Returns `dim`, `weights`, `sentences_per_second` on this machine, and `accuracy`, averaged over
-    both directions and over languages.
+    The accuracy is the mean over both directions and over languages.
     """
     config = run_dir.read_config(DistillRun)
     pools = [
         [[side.decode("utf-8") for side in pair] for pair in pool]
         for pool in read_dev_pairs(config.train, config.languages).values()
     ]
-    teacher = labse_tf.load(config.distill.teacher)
-    network = load_encoder(run_dir)
+    teacher, network = labse_tf.load(config.distill.teacher), load_encoder(run_dir)
     length = config.train.bucket_lengths[-1]
     student = RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)
-    weights = {"teacher": teacher.count_weights(), "student": network.count_params()}
-    return {
-        name: {"dim": model.dim, "weights": weights[name], **_measure(model, pools)}
-        for name, model in (("teacher", teacher), ("student", student))
-    }
-
-
-def _measure(model: Encoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
-    # Many languages share English sentences; each is embedded once.
-    vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
-    found = []
-    for pool in pools:
-        english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
-        found += accuracies(all_cosines(foreign, english)).values()
-    # By now every shape has been traced.
-    timed = vectors.texts[:_SENTENCES_TIMED]
-    start = time.perf_counter()
-    model.encode(timed)
-    seconds = time.perf_counter() - start
-    return {"sentences_per_second": len(timed) / seconds, "accuracy": float(np.mean(found))}
-
-
-def format_table(measured: dict[str, dict[str, float]]) -> str:
-    """Returns the result of `compare` as plain text."""
     rows = [f"{'':10}{'dim':>6}{'weights':>16}{'sentences/s':>14}{'accuracy %':>12}"]
-    rows += [
-        f"{name:10}{model['dim']:>6}{model['weights']:>16,}"
-        f"{model['sentences_per_second']:>14,.0f}{100 * model['accuracy']:>12.1f}"
-        for name, model in measured.items()
-    ]
+    for name, model, weights in (
+        ("teacher", teacher, teacher.count_weights()),
+        ("student", student, network.count_params()),
+    ):
+        # Many languages share English sentences; each is embedded once.
+        vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
+        found = []
+        for pool in pools:
+            english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
+            found += accuracies(all_cosines(foreign, english)).values()
+        # By now every shape has been traced.
+        timed, start = vectors.texts[:_SENTENCES_TIMED], time.perf_counter()
+        model.encode(timed)
+        speed, accuracy = len(timed) / (time.perf_counter() - start), 100 * np.mean(found)
+        rows.append(f"{name:10}{model.dim:>6}{weights:>16,}{speed:>14,.0f}{accuracy:>12.1f}")
     return "\n".join(rows)

@@ -74,7 +74,7 @@ def place(tmp_path, monkeypatch):
         "train plan.yaml --run-dir run --init run",
         "pretrain plan.yaml --run-dir . --set pretrain.monolingual=['my/text/*.txt']",
         "distill plan.yaml --teacher model --run-dir model",
-        "mine-negatives my/pairs --run-dir new/run --out new",
+        "mine-negatives my/pairs --model model --out model",
         "export run --out run",
         "export run --out results --results results/sts.json",
         "import-hf model --out model",

@@ -297,8 +297,6 @@ def test_a_section_has_its_former_name_too(tmp_path):
     changes = ["cds.noisy_steps=7", "cds.translator.hidden_size=64", "cds.trusted_steps=3"]
     assert config == load_config(None, changes, cds)
     assert "there is no key 'cds.noise'" in str(refused(None, ["contrastive.noise=3"], cds))
-    miner = KINDS["mine-negatives"]
-    assert load_config(None, ["negatives.train.steps=9"], miner).train.steps == 9
 
 
 def test_the_papers_other_runs_are_settings_that_there_are():

@@ -11,13 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_pipelines import filter_bitext
-from beam_pipelines.filters import ModelFilter
-from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.reading.readers import read_file
 from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.textio import read_pairs
-from labse_tf.systems.cds.filter import Cds
 from labse_tf.systems.cds.scorer import cds_scores
 
 
@@ -85,14 +82,12 @@ def test_a_marked_sample_gives_the_threshold_that_filters(
 @pytest.mark.slow
 @pytest.mark.parametrize("through_scores", [False, True])
 def test_the_best_stay_where_there_are_too_many(tmp_path, scored, cds_run, inputs, through_scores):
-    filtered = ["corpus", "filter-bitext", *inputs, "--cds", cds_run]
+    filtered = ["corpus", "filter-bitext", *inputs, "--cds", cds_run, "--min-cds-score=-1e6"]
     if through_scores:
-        options = ["--min-cds-score=-1e6", "--scores", "--out", tmp_path / "a"]
-        assert labse(*filtered, *options) == 0
-        filtered = ["corpus", "filter-bitext", tmp_path / "a" / "scores", "--from-scores"]
-    cap = ["--min-cds-score=-1e6", "--max-per-language", "10", "--keep", "best"]
+        assert labse(*filtered, "--scores", "--out", tmp_path / "a") == 0
+        filtered[2:] = [tmp_path / "a" / "scores", "--from-scores", "--min-cds-score=-1e6"]
     out = tmp_path / "clean"
-    assert labse(*filtered, *cap, "--out", out) == 0
+    assert labse(*filtered, "--max-per-language", 10, "--keep", "best", "--out", out) == 0
     for name in ("de", "ja"):
         rows = [row for row in rows_of(scored) if row[2] == name]
         best = sorted(rows, key=lambda row: -float(row[0]))[:10]
@@ -147,15 +142,6 @@ def test_the_vocabulary_is_learned_where_none_is_given(tmp_path, cds_config, bit
         assert (run / "vocab.txt").read_text("utf-8") == learned
     tokens = learned.splitlines()
     assert tokens[0] == "[PAD]" and {"Katze", "chat"} <= set(tokens) and len(tokens) <= 600
-
-
-@pytest.mark.slow
-def test_an_error_inside_the_pipeline_is_told(tmp_path, capsys, cds_run, inputs):
-    run, out = tmp_path / "run", tmp_path / "scored.tsv"
-    shutil.copytree(cds_run, run)
-    shutil.rmtree(run / "checkpoints" / "trusted")
-    assert labse("corpus", "score-cds", run, inputs[0], "--out", out) == 2
-    assert "no checkpoint of the translator" in capsys.readouterr().err and not out.exists()
 
 
 # Among the other filters.
@@ -218,14 +204,14 @@ def test_it_comes_last_and_what_it_drops_is_among_the_examples(tmp_path, corpus,
 
 
 @pytest.mark.slow
-def test_other_languages_are_not_given_to_people_to_mark(tmp_path, corpus, cds_run):
-    out = tmp_path / "scored.tsv"
+def test_other_languages_are_not_given_to_people_and_a_broken_run_is_told(
+    tmp_path, capsys, corpus, cds_run
+):
+    out, run = tmp_path / "scored.tsv", tmp_path / "run"
     assert labse("corpus", "score-cds", cds_run, corpus, "--out", out) == 0
     assert sorted(row[2] for row in rows_of(out)) == ["de", "de", "de", "ru"]
-
-
-def test_a_filter_is_one_kind_or_the_other():
-    assert isinstance(Cds("run", 0.1), ModelFilter)
-    assert not hasattr(Cds("run", 0.1), "score")
-    assert hasattr(LengthRatio(), "score") and not isinstance(LengthRatio(), ModelFilter)
-    assert Cds("run", 0.25).accept(0.25) and not Cds("run", 0.25).accept(0.2499)
+    shutil.copytree(cds_run, run)
+    shutil.rmtree(run / "checkpoints" / "trusted")
+    assert labse("corpus", "score-cds", run, corpus, "--out", tmp_path / "none.tsv") == 2
+    assert "no checkpoint of the translator" in capsys.readouterr().err
+    assert not (tmp_path / "none.tsv").exists()
