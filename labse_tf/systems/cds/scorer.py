@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -60,21 +60,15 @@ class TranslatorScorer:
         columns = [tf.constant(column) for column in zip(*pairs, strict=True)]
         ids = encode_pairs(self._tokenizer, *columns, self._lengths[-1:])
         ids = {name: tensor.numpy() for name, tensor in ids.items()}
-        for length, rows in self._batches(ids):
-            batch = {name: tf.constant(array[rows, :length]) for name, array in ids.items()}
-            result[rows] = self._run(batch).numpy()
-        return result
-
-    def _batches(self, ids: dict[str, np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields `(bucket length, row indices)`."""
         used = np.maximum(*((array != 0).sum(axis=1) for array in ids.values()))
         buckets = np.searchsorted(self._lengths, used)
         for bucket in np.unique(buckets):
-            length = self._lengths[bucket]
-            members = np.flatnonzero(buckets == bucket)
+            length, members = self._lengths[bucket], np.flatnonzero(buckets == bucket)
             size = max(1, _TOKENS_PER_BATCH // length)
-            for start in range(0, len(members), size):
-                yield length, members[start : start + size]
+            for rows in np.split(members, range(size, len(members), size)):
+                batch = {name: tf.constant(array[rows, :length]) for name, array in ids.items()}
+                result[rows] = self._run(batch).numpy()
+        return result
 
     def _log_likelihoods(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         values = [

@@ -95,8 +95,7 @@ def import_laser_2018(
     source, dictionary = _read_laser(weights_file)
     files = {CODES_FILE: Path(codes_file), VOCAB_FILE: Path(codes_file).with_suffix(VOCAB_SUFFIX)}
     pieces = FastBpe(*files.values()).vocabulary
-    remedy = "use the .fcodes, the .fvocab and the .pt of one model"
-    check_dictionary(list(pieces), dictionary, files[VOCAB_FILE], remedy=remedy)
+    check_dictionary(list(pieces), dictionary, files[VOCAB_FILE])
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as folder:
         with asset_file() as vocab_file:

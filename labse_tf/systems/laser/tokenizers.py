@@ -60,6 +60,28 @@ def normalize(strings: tf.Tensor) -> tf.Tensor:
     return tf.strings.lower(strings, encoding="utf-8")
 
 
+def pack_segments(
+    segments: list[tf.RaggedTensor], seq_length: int | tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
+    segments = text.RoundRobinTrimmer(seq_length - len(segments)).trim(segments)
+    ends = tf.fill([segments[0].nrows(), 1], END)
+    ended = [tf.concat([one, ends], axis=1) for one in segments]
+    types = [tf.ones_like(one) * number for number, one in enumerate(ended)]
+    ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
+    shape = tf.stack([ids.nrows(), tf.cast(seq_length, ids.row_splits.dtype)])
+
+    def padded(ragged: tf.RaggedTensor, padding: int) -> tf.Tensor:
+        static = [None, None if tf.is_tensor(seq_length) else seq_length]
+        return tf.ensure_shape(ragged.to_tensor(padding, shape=shape), static)
+
+    return {
+        "input_word_ids": padded(ids, PADDING),
+        "input_mask": padded(tf.ones_like(ids), 0),
+        "input_type_ids": padded(types, 0),
+    }
+
+
 class LaserTokenizer:
     """What an export needs of a `Tokenizer`: there is no mask, and nothing before the first one."""
 
@@ -80,54 +102,27 @@ class LaserTokenizer:
         known = {**dictionary, **SPECIAL_TOKENS}
         names = [pieces.id_to_piece(number) for number in range(pieces.get_piece_size())]
         ids = [known.get(name, UNKNOWN) for name in names]
-        check_dictionary(names, known, model_file, remedy="use the .spm and the .pt of one model")
+        check_dictionary(names, known, model_file)
         self.tokens = tokens_of(dictionary)
-        self.special_tokens = {
-            "vocab_size": len(self.tokens),
-            "padding_id": PADDING,
-            "end_of_segment_id": END,
-        }
+        sizes = {"vocab_size": len(self.tokens)}
+        self.special_tokens = {**sizes, "padding_id": PADDING, "end_of_segment_id": END}
         self.layer = SentencePieceLayer(model, normalize=normalize, ids=ids)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
         return self.layer(strings).merge_dims(1, 2)
 
-    def pack(
-        self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments: see `pack_segments`."""
-        return pack_segments(segments, length)
+    pack = staticmethod(pack_segments)
 
 
 def check_dictionary(
-    names: Sequence[str], known: Mapping[str, int], path: str | os.PathLike[str], *, remedy: str
+    names: Sequence[str], known: Mapping[str, int], path: str | os.PathLike[str]
 ) -> None:
     """Raises InputError if the dictionary of the weights lacks most of a file's pieces."""
     unknown = sum(known.get(name, UNKNOWN) == UNKNOWN for name in names)
     if unknown > len(names) / 2:
         problem = f"the dictionary of the weights lacks {unknown} of its {len(names)} pieces"
-        raise InputError(problem, path=path, remedy=remedy)
-
-
-def pack_segments(segments: list[tf.RaggedTensor], length: int | tf.Tensor) -> dict[str, tf.Tensor]:
-    """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
-    segments = text.RoundRobinTrimmer(length - len(segments)).trim(segments)
-    ends = tf.fill([segments[0].nrows(), 1], END)
-    ended = [tf.concat([one, ends], axis=1) for one in segments]
-    types = [tf.ones_like(one) * number for number, one in enumerate(ended)]
-    ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
-    shape = tf.stack([ids.nrows(), tf.cast(length, ids.row_splits.dtype)])
-
-    def padded(ragged: tf.RaggedTensor, padding: int) -> tf.Tensor:
-        static = [None, None if tf.is_tensor(length) else length]
-        return tf.ensure_shape(ragged.to_tensor(padding, shape=shape), static)
-
-    return {
-        "input_word_ids": padded(ids, PADDING),
-        "input_mask": padded(tf.ones_like(ids), 0),
-        "input_type_ids": padded(types, 0),
-    }
+        raise InputError(problem, path=path, remedy="use the files of one model")
 
 
 def tokens_of(dictionary: Mapping[str, int]) -> list[str]:
@@ -206,12 +201,9 @@ def _columns(path: str | os.PathLike[str], names: str) -> Iterator[list[str]]:
     for number, line in read_lines(path):
         columns = line.split(" ")
         if len(columns) != len(names.split()) or not all(columns) or not columns[-1].isdecimal():
-            raise InputError(
-                f"the line is not '{names}', as fastBPE writes it",
-                path=path,
-                line=number,
-                remedy="name the files that belong to the encoder, such as 93langs.fcodes",
-            )
+            problem = f"the line is not '{names}', as fastBPE writes it"
+            remedy = "name the files that belong to the encoder, such as 93langs.fcodes"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
         yield columns
 
 
@@ -244,11 +236,7 @@ class Laser2018Preprocessor:
         tokens = tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
         return tf.RaggedTensor.from_row_splits(tokens, tf.range(tokens.nrows() + 1), validate=False)
 
-    def bert_pack_inputs(
-        self, segments: list[tf.RaggedTensor], seq_length: int | tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments, int32 ragged `[batch, (tokens)]`: see `pack_segments`."""
-        return pack_segments(segments, seq_length)
+    bert_pack_inputs = staticmethod(pack_segments)
 
     def __call__(self, strings: tf.Tensor) -> dict[str, tf.Tensor]:
         """`[batch]` strings -> dict of int32 `[batch, length]`, as a SavedModel's."""
