@@ -107,9 +107,8 @@ def test_the_negatives_are_near(config_file, bitext_dir, tmp_path):
                 place = targets.index(text)
                 shared.append(place // 6 == number // 6 or place % 6 == number % 6)
     assert np.mean(shared) > 0.6
-    report = json.loads((out / "report.json").read_text("utf-8"))
-    for found in (facts["similarity"] for facts in report["languages"].values()):
-        assert found["negatives"][-1] <= found["translation"]
+    for facts in json.loads((out / "report.json").read_text("utf-8"))["languages"].values():
+        assert facts["similarity"]["negatives"][-1] <= facts["similarity"]["translation"]
 
 
 def test_a_model_dir_mines_too(model_dir, bitext_dir, tmp_path):
