@@ -25,9 +25,7 @@ COMMANDS = {
     ),
 }
 FILTERS = {"contrastive": f"{__name__}.filter:Cds"}
-TRANSLATORS = dict.fromkeys(
-    ("trusted", "noisy"), f"{__name__}.transformer_translator:TransformerTranslator"
-)
+TRANSLATORS = dict.fromkeys(("trusted", "noisy"), f"{__name__}.scorer:TransformerTranslator")
 SECTIONS = {"cds": f"{__name__}.config"}
 
 EXAMPLES = """examples:

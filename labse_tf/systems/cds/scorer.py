@@ -1,4 +1,4 @@
-"""Scores pairs with the two translators of a run."""
+"""Scores pairs with the two translators of a run, or translates texts with one of them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import tensorflow as tf
 from labse_tf.errors import InputError
 from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.train import STAGES, build_translator, encode_pairs, token_log_likelihoods
+from labse_tf.systems.laser.translators import LENGTH_PENALTY, Translator
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.runs.run_dir import RunDir, open_existing
 
 # Tokens per side of a batch. Memory goes mostly to the logits: 4 bytes for each token of the batch
 # and each vocabulary entry (0.5 GB for 32,000 entries).
 _TOKENS_PER_BATCH = 4096
+# A translation has at most this many tokens more than its source: the Model Garden's rule.
+_MORE_TOKENS = 50
 
 
 def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
@@ -71,11 +74,8 @@ class TranslatorScorer:
         return result
 
     def _log_likelihoods(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        values = [
-            mean_log_likelihoods(translator(batch, training=False), batch["targets"])
-            for translator in self._translators
-        ]
-        return tf.stack(values, axis=1)
+        logits = [translator(batch, training=False) for translator in self._translators]
+        return tf.stack([mean_log_likelihoods(one, batch["targets"]) for one in logits], axis=1)
 
 
 def mean_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
@@ -95,12 +95,37 @@ def load_translator(run_dir: RunDir, name: str, vocab_size: int, **search):
     """
     checkpoint = newest_whole(run_dir.checkpoints / name)
     if checkpoint is None:
-        raise InputError(
-            f"the run has no checkpoint of the translator tuned on {name} pairs",
-            path=run_dir.path,
-            remedy="run `labse corpus train-cds` again to continue training",
-        )
+        problem = f"the run has no checkpoint of the translator tuned on {name} pairs"
+        remedy = "run `labse corpus train-cds` again to continue training"
+        raise InputError(problem, path=run_dir.path, remedy=remedy)
     translator = build_translator(run_dir.read_config(CdsRun).cds.translator, vocab_size, **search)
     restored = tf.train.Checkpoint(translator=translator).restore(checkpoint)
     restored.assert_existing_objects_matched().expect_partial()
     return translator
+
+
+class TransformerTranslator(Translator):
+    """The translator of `labse corpus train-cds`, from English."""
+
+    def __init__(self, run_dir: RunDir, *, name: str, beam_size: int) -> None:
+        config = run_dir.read_config(CdsRun)
+        super().__init__(run_dir, longest=config.cds.bucket_lengths[-1], beam_size=beam_size)
+        self.languages = [code for code in config.languages if code != "en"]
+        self._translator = load_translator(
+            run_dir,
+            name,
+            len(self._tokenizer.tokens),
+            eos_id=self._end,
+            beam_size=beam_size,
+            alpha=LENGTH_PENALTY,
+            extra_decode_length=_MORE_TOKENS,
+        )
+
+    def _inputs(self, tokens, language, length):
+        tags = self._tokenizer(tf.fill([tokens.nrows()], language))
+        length += int(tags.row_lengths()[0]) + 1
+        packed = self._tokenizer.pack([tags, tokens], length)["input_word_ids"]
+        return packed, tf.zeros_like(packed)
+
+    def _search(self, source, language, most):
+        return self._translator({"inputs": source}, training=False)["outputs"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
@@ -32,16 +33,9 @@ from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing, resolve
 from labse_tf.training.validation import RunEmbedder
 
-STUDENT = (
-    "encoder.num_layers=1",
-    "pretrain.stage_steps=[1]",
-    "tokenizer.vocab_file=",
-    "train.steps=60",
-    "train.loop.log_interval=20",
-    "train.loop.checkpoint_interval=30",
-    "train.bucket_lengths=[16,32]",
-    "languages=[de,ja]",
-)
+STUDENT = ("encoder.num_layers=1", "pretrain.stage_steps=[1]", "tokenizer.vocab_file=")
+STUDENT += ("train.steps=60", "train.loop.log_interval=20", "train.loop.checkpoint_interval=30")
+STUDENT += ("train.bucket_lengths=[16,32]", "languages=[de,ja]")
 
 
 @pytest.fixture
@@ -130,11 +124,7 @@ def test_a_student_starts_with_every_other_layer():
     start_as(student, teacher.variables, 3)
     theirs = {variable.name: variable.numpy() for variable in teacher.variables}
     for variable in student.variables:
-        name = variable.name
-        for ours, source in ((2, 5), (1, 3), (0, 1)):
-            if f"layer_{ours}/" in name:
-                name = name.replace(f"layer_{ours}/", f"layer_{source}/")
-                break
+        name = re.sub(r"(?<=layer_)\d", lambda found: str(2 * int(found[0]) + 1), variable.name)
         np.testing.assert_array_equal(variable, theirs[name], err_msg=name)
 
 
