@@ -71,13 +71,10 @@ def build_translator(
 
     Without targets, it translates by beam search; `search` has the Model Garden's options for that.
     """
-    common = {
-        "num_attention_heads": config.num_attention_heads,
-        "intermediate_size": config.intermediate_size,
-        "dropout_rate": config.dropout,
-        "attention_dropout_rate": config.dropout,
-        "intermediate_dropout": config.dropout,
-    }
+    rates = ("dropout_rate", "attention_dropout_rate", "intermediate_dropout")
+    common = dict.fromkeys(rates, config.dropout)
+    for name in ("num_attention_heads", "intermediate_size"):
+        common[name] = getattr(config, name)
     encoder = seq2seq_transformer.TransformerEncoder(num_layers=config.encoder_layers, **common)
     decoder = seq2seq_transformer.TransformerDecoder(num_layers=config.decoder_layers, **common)
     translator = seq2seq_transformer.Seq2SeqTransformer(
@@ -166,8 +163,8 @@ def encode_pairs(
     like text: there are fewer reserved tokens than languages. The target is `target [SEP]`. Tokens
     beyond the last bucket are cut off.
 
-    Sources, targets and the codes of the targets' languages are `[batch]` strings. Returns `inputs`
-    and `targets`, int32 `[batch, length]` each, padded with 0.
+    All three are `[batch]` strings. Returns `inputs` and `targets`, int32 `[batch, length]` each,
+    padded with 0.
     """
     source, target, tag = tokenizer(source), tokenizer(target), tokenizer(language)
     longest = tf.maximum(

@@ -9,12 +9,15 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from labse_tf.systems.cds.transformer_translator import TransformerTranslator
 from text_files import write_lines
 
 from labse_tf.cli.main import main
 from labse_tf.systems.cds.config import CdsRun
-from labse_tf.systems.cds.scorer import cds_scores, mean_log_likelihoods
+from labse_tf.systems.cds.scorer import (
+    TransformerTranslator,
+    cds_scores,
+    mean_log_likelihoods,
+)
 from labse_tf.systems.cds.train import encode_pairs, token_log_likelihoods
 from labse_tf.systems.laser.translators import open_translator
 from labse_tf.tokenization.wordpiece import join_wordpieces
