@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling.models import seq2seq_transformer
@@ -14,7 +12,7 @@ from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucke
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.model.encoder import replayable_dropout
-from labse_tf.systems.cds.config import CdsConfig, CdsRun, TranslatorConfig
+from labse_tf.systems.cds.config import CdsRun, TranslatorConfig
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import sum_over_replicas
 from labse_tf.training.fit import Stage, fit
@@ -43,9 +41,7 @@ def train(config: CdsRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
     for number, name in enumerate(STAGES):
 
         def batches(step: int, name: str = name) -> tf.data.Dataset:
-            order = {"languages": config.languages, "seed": config.seed, "step": step}
-            inputs = getattr(settings, name)
-            return translation_batches(settings, tokenizer, inputs, key=f"cds.{name}", **order)
+            return translation_batches(config, tokenizer, name, step)
 
         tf_keras.utils.set_random_seed(config.seed + number)
         stage = Stage(
@@ -117,23 +113,17 @@ def token_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def translation_batches(
-    settings: CdsConfig,
-    tokenizer: Tokenizer,
-    inputs: Sequence[str],
-    *,
-    key: str,
-    languages: Sequence[str],
-    seed: int,
-    step: int = 0,
+    config: CdsRun, tokenizer: Tokenizer, name: str, step: int = 0
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches of `encode_pairs`; see `pair_batches`.
 
-    `inputs` are bitext, `key` is their name in the configuration.
+    The pairs are those of `cds.noisy` or `cds.trusted`, as `name` says.
     """
-    files = sorted(texts.find_files(inputs, BITEXT, languages, key=key))
+    settings, place = config.cds, streams.position(step, config.seed)
+    inputs = getattr(settings, name)
+    files = sorted(texts.find_files(inputs, BITEXT, config.languages, key=f"cds.{name}"))
     codes = tf.constant([file.language for file in files])
     weights = language_weights(files, settings.language_exponent)
-    place = streams.position(step, seed)
     options = {"before": place.start * settings.batch_size, "number_files": True}
     records = streams.draw_records(files, weights, place, **options)
     windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)

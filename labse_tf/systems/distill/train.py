@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from labse_tf.losses import leading_columns
 from labse_tf.model import exported
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.static_encoder import SPARE_COLUMNS
-from labse_tf.systems.distill.config import DistillConfig, DistillRun
+from labse_tf.systems.distill.config import DistillRun
 from labse_tf.systems.distill.start import (
     principal_directions,
     rotate_pooler,
@@ -96,15 +96,14 @@ def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strateg
             start_static(encoder, subwords, **start, texts=_sample(config))
 
     settings = on_strategy(config.train, strategy)
+    config = dataclasses.replace(config, train=settings)
 
     def batches(step: int) -> tf.data.Dataset:
-        order = {"languages": config.languages, "seed": config.seed, "step": step}
-        return text_batches(config.distill, settings, tokenizer, **order)
+        return text_batches(config, tokenizer, step)
 
-    objective = Distillation(
-        encoder=encoder, teacher=teacher, projection=projection, settings=settings
-    )
+    parts = {"encoder": encoder, "teacher": teacher, "projection": projection}
     shared = {"languages": config.languages, "encoder": encoder, "tokenizer": tokenizer}
+    objective = Distillation(**parts, settings=settings)
     fit_validated("distill", objective, batches, settings, run_dir, strategy, **shared)
 
 
@@ -162,21 +161,14 @@ class Distillation(Objective):
         return tf.add_n(distances) / len(distances) / divisor, tf.reduce_sum(hits) / divisor
 
 
-def text_batches(
-    distill: DistillConfig,
-    settings: TrainConfig,
-    tokenizer: Tokenizer,
-    *,
-    languages: Sequence[str],
-    seed: int,
-    step: int = 0,
-) -> tf.data.Dataset:
+def text_batches(config: DistillRun, tokenizer: Tokenizer, step: int = 0) -> tf.data.Dataset:
     """Returns an endless dataset of global batches of single texts, in a fixed order.
 
     As in `pair_batches`, a window of 16 batches is sorted by length; each batch is padded to the
     smallest bucket that holds its longest text: ENCODER_INPUTS, `[batch_size, bucket length]`. The
     first `step` batches, which a resumed run has seen, are left out. See `text_stream`.
     """
+    settings, place = config.train, streams.position(step, config.seed)
 
     def measure(window):
         return (window,), tokenizer(window).row_lengths()
@@ -187,41 +179,29 @@ def text_batches(
         longest = 2 + tf.reduce_max(tokens.row_lengths())
         return tokenizer.pack([tokens], smallest_bucket(longest, settings.bucket_lengths))
 
-    place = streams.position(step, seed)
-    before = place.start * settings.batch_size
-    stream = text_stream(distill, settings, languages=languages, seed=place.seed, before=before)
+    stream = text_stream(config, seed=place.seed, before=place.start * settings.batch_size)
     windows = stream.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
     batches = sorted_windows(windows, measure, settings.batch_size, skip=place.skip)
     return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
-def text_stream(
-    distill: DistillConfig,
-    train: TrainConfig,
-    *,
-    languages: Sequence[str],
-    seed: int,
-    before: int = 0,
-) -> tf.data.Dataset:
+def text_stream(config: DistillRun, *, seed: int, before: int = 0) -> tf.data.Dataset:
     """Returns an endless, shuffled dataset of texts (scalar strings), in a fixed order.
 
     A corpus is sampled like a language in it: in proportion to its number of texts to the power of
-    `train.language_exponent`. A pair counts as two texts.
-
-    Languages other than `languages` are left out; an empty list means all. `before` texts were
-    drawn before.
+    `train.language_exponent`. A pair counts as two texts. `before` texts were drawn before.
 
     Raises:
-      InputError: if there is no corpus, or it has no text in `languages`.
+      InputError: if there is no corpus, or it has no text in `config.languages`.
     """
-    files, weights = {}, {}
-    exponent = train.language_exponent
+    files, weights, exponent = {}, {}, config.train.language_exponent
+    monolingual, bitext = config.distill.monolingual, config.train.bitext
     for kind, key, inputs, others in (
-        (MONOLINGUAL, "distill.monolingual", distill.monolingual, train.bitext),
-        (BITEXT, "train.bitext", train.bitext, distill.monolingual),
+        (MONOLINGUAL, "distill.monolingual", monolingual, bitext),
+        (BITEXT, "train.bitext", bitext, monolingual),
     ):
         if inputs or not others:
-            files[kind] = texts.find_files(inputs, kind, languages, key=key)
+            files[kind] = texts.find_files(inputs, kind, config.languages, key=key)
             records = sum(count_records(files[kind]).values())
             weights[kind] = (len(KINDS[kind].fields) * records) ** exponent
     by_kind = {}
@@ -244,8 +224,7 @@ def _texts_of(records: tf.data.Dataset, kind: str) -> tf.data.Dataset:
 
 def _sample(config: DistillRun) -> list[str]:
     with texts.input_errors():
-        order = {"languages": config.languages, "seed": config.seed}
-        stream = text_stream(config.distill, config.train, **order).take(_SAMPLE)
+        stream = text_stream(config, seed=config.seed).take(_SAMPLE)
         return [text.decode("utf-8") for text in stream.as_numpy_iterator()]
 
 

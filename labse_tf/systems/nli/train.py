@@ -15,7 +15,7 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.protocol import EncoderNetwork
-from labse_tf.systems.nli.config import NliRun
+from labse_tf.systems.nli.config import NliConfig, NliRun
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.fit import Stage, fit
 from labse_tf.training.objectives import Objective, Tables
@@ -59,8 +59,7 @@ def train_inference(
         classifier = build_classifier(len(labels), embedder.dim)
 
     def batches(step: int) -> tf.data.Dataset:
-        size = {"batch_size": settings.batch_size, "sequence_length": settings.sequence_length}
-        return inference_batches(sets, tokenizer, **size, seed=config.seed, step=step)
+        return inference_batches(sets, tokenizer, settings, seed=config.seed, step=step)
 
     validation = None
     if settings.dev:
@@ -84,18 +83,15 @@ def train_inference(
         loop=settings.loop,
         checkpoints=run_dir.checkpoints,
     )
-    objective = Inference(
-        encoder=encoder, classifier=classifier, train_encoder=settings.train_encoder
-    )
+    objective = Inference(encoder, classifier, train_encoder=settings.train_encoder)
     fit(objective, batches, stage, run_dir, strategy, validation)
 
 
 def inference_batches(
     sets: Sequence[InferencePairs],
     tokenizer: Tokenizer,
+    settings: NliConfig,
     *,
-    batch_size: int,
-    sequence_length: int,
     seed: int,
     step: int = 0,
 ) -> tf.data.Dataset:
@@ -107,6 +103,7 @@ def inference_batches(
     A sentence has `sequence_length` tokens, `[CLS]` and `[SEP]` included. The first `step` batches,
     which a resumed run has seen, are left out.
     """
+    batch_size, sequence_length = settings.batch_size, settings.sequence_length
     ids = {label: place for place, label in enumerate(labels_of(sets))}
 
     def draw() -> Iterator[tuple[list[str], list[str], list[int]]]:
@@ -175,7 +172,7 @@ class Inference(Objective):
     """Cross-entropy of the label of premise and hypothesis, predicted from their embeddings."""
 
     def __init__(
-        self, *, encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, train_encoder: bool
+        self, encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, *, train_encoder: bool
     ) -> None:
         """Takes an encoder, whose dropout must be replayable, and a classifier for it.
 

@@ -146,21 +146,14 @@ def text_config(config_file, monolingual_dir, bitext_dir):
     return resolve(load_config(config_file, changes, DistillRun))
 
 
-def stream_of(config):
-    order = {"languages": config.languages, "seed": config.seed}
-    return text_stream(config.distill, config.train, **order)
-
-
-def batches_of(config, tokenizer, step=0):
-    order = {"languages": config.languages, "seed": config.seed, "step": step}
-    return text_batches(config.distill, config.train, tokenizer, **order)
-
-
 def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
-    seen = {text.decode("utf-8") for text in stream_of(text_config).take(4000).as_numpy_iterator()}
+    seen = {
+        text.decode("utf-8")
+        for text in text_stream(text_config, seed=3).take(4000).as_numpy_iterator()
+    }
     assert {"Katze und Haus.", "cat and house.", "แมวกับบ้าน"} <= seen
     assert "猫と家。" not in seen
-    batches = [batch["input_word_ids"] for batch in batches_of(text_config, tokenizer).take(40)]
+    batches = [batch["input_word_ids"] for batch in text_batches(text_config, tokenizer).take(40)]
     assert {batch.shape[0] for batch in batches} == {8}
     assert {batch.shape[1] for batch in batches} <= {16, 24, 40}
     # Like lengths come together: little is padding.
@@ -171,7 +164,7 @@ def test_a_resumed_run_sees_the_batches_that_follow(text_config, tokenizer, monk
     monkeypatch.setattr(streams, "SEGMENT", 20)
 
     def some(step, count):
-        batches = batches_of(text_config, tokenizer, step).take(count).as_numpy_iterator()
+        batches = text_batches(text_config, tokenizer, step).take(count).as_numpy_iterator()
         return [batch["input_word_ids"].tolist() for batch in batches]
 
     first, second = some(0, 20), some(20, 4)

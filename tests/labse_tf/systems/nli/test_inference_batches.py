@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
+from labse_tf.systems.nli.config import NliConfig
 from labse_tf.systems.nli.train import _draws, inference_batches
 
 
@@ -50,10 +51,10 @@ def test_resuming_repeats_the_batches(tmp_path, tokenizer):
         rows = f"{text}\tentailment\n{text}\tneutral\n"
         (tmp_path / f"train.{language}.tsv").write_text(rows, "utf-8")
     sets = [read_inference_pairs(str(tmp_path)), numbered(["fr"], 5, "neutral")]
-    options = {"batch_size": 4, "sequence_length": 16, "seed": 2}
-    whole = list(inference_batches(sets, tokenizer, **options).take(6).as_numpy_iterator())
+    settings_ = NliConfig(batch_size=4, sequence_length=16)
+    whole = list(inference_batches(sets, tokenizer, settings_, seed=2).take(6).as_numpy_iterator())
     for skip in (1, 4):
-        later = inference_batches(sets, tokenizer, **options, step=skip).take(2)
+        later = inference_batches(sets, tokenizer, settings_, seed=2, step=skip).take(2)
         for found, expected in zip(later.as_numpy_iterator(), whole[skip:], strict=False):
             for name in ("premise", "hypothesis"):
                 ids = found[name]["input_word_ids"]
