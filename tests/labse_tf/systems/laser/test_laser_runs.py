@@ -188,17 +188,15 @@ def test_the_exported_encoder_and_its_facts(laser_run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_transformer_can_be_the_encoder(train_laser, laser_run, tmp_path):
-    """Of its vectors, only the direction counts; of an LSTM's, the length too."""
+def test_a_transformer_can_be_the_encoder(train_laser, tmp_path):
+    """Of its vectors, only the direction counts."""
     sets = ("encoder.network=bert", "encoder.embedding_size=0", "encoder.hidden_size=16")
     assert train_laser(tmp_path / "run", *sets, "laser.steps=2") == 0
-    for run_dir, alone in ((tmp_path / "run", True), (laser_run, False)):
-        run = open_existing(run_dir)
-        decoder = build_decoder(run.read_config(LaserRun), load_encoder(run))
-        vectors = tf.random.stateless_normal([3, run.config.encoder.hidden_size], [1, 2])
-        previous = tf.ones([3, 4], tf.int32)
-        read = [decoder((scale * vectors, tf.zeros([3], tf.int32), previous)) for scale in (1, 9)]
-        assert np.allclose(*read, atol=1e-6) == alone
+    run = open_existing(tmp_path / "run")
+    decoder = build_decoder(run.read_config(LaserRun), load_encoder(run))
+    vectors, start = tf.random.stateless_normal([3, 16], [1, 2]), tf.zeros([3], tf.int32)
+    read = [decoder((scale * vectors, start, tf.ones([3, 4], tf.int32))) for scale in (1, 9)]
+    np.testing.assert_allclose(*read, atol=1e-6)
 
 
 @pytest.mark.slow
