@@ -85,6 +85,9 @@ class LaserRun(Config):
 
     @model_validator(mode="after")
     def _check(self) -> LaserRun:
+        for name in ("subwords", "ngrams"):
+            alone = not getattr(self.encoder, name)
+            require(alone, f"encoder.{name}", "empty: it is for `labse train`")
         if self.laser.corpora:
             fits = self.laser.bucket_lengths[-1] <= self.encoder.max_positions
             require(fits, "laser.bucket_lengths", "ascending, from 4 to encoder.max_positions")

@@ -1,13 +1,12 @@
 """LASER's tokenisers: LASER2's, which is a TensorFlow graph, and the 2018 encoder's, in Python.
 
-LASER2: punctuation by Moses' rules, lower case, SentencePiece, LASER's ids. The order and the rules
-are those of laser_encoders/laser_tokenizer.py in facebookresearch/LASER, which calls the English
-rules of Moses' normalize-punctuation.perl (with its `-penn`, as sacremoses has them) for all
-languages. Two things differ, as they must be one graph: characters that Unicode has not assigned
-stay, and letters are lower-cased one by one.
+LASER2: punctuation, lower case, SentencePiece, LASER's ids, as laser_encoders/laser_tokenizer.py in
+facebookresearch/LASER does it, with the English rules of Moses' normalize-punctuation.perl (and its
+`-penn`, as sacremoses has them) for all languages. Two things differ, as it must be one graph:
+characters that Unicode has not assigned stay, and letters are lower-cased one by one.
 
-The encoder of 2018: words by rules and programs that no graph can hold. So a model dir has the
-files of the byte-pair encodings in place of the folder `preprocessor`, and `labse_tf` runs them.
+The encoder of 2018: words by rules and programs that no graph can hold, so a model dir has the
+files of the byte-pair encodings in place of the folder `preprocessor`.
 """
 
 from __future__ import annotations
@@ -139,23 +138,17 @@ class FastBpe:
 
     A word begins as its characters, the last with `</w>`. Of all pairs of neighbours the one that
     was learned first is joined, wherever it occurs, until none is known (Sennrich et al. 2016,
-    arXiv 1508.07909, algorithm 1). A piece that the vocabulary lacks is then split again into the
-    two that it was joined from, and so on down to characters. In text, a piece within a word ends
-    in `@@`.
-
-    Attributes:
-      vocabulary: the pieces, as in text.
+    arXiv 1508.07909, algorithm 1). A piece that `vocabulary` lacks is then split again into the two
+    that it was joined from, down to characters. In text, a piece within a word ends in `@@`.
     """
 
     def __init__(
         self, codes_file: str | os.PathLike[str], vocab_file: str | os.PathLike[str]
     ) -> None:
-        """Reads the files of `fast learnbpe` and `fast getvocab`.
-
-        Their lines are `left right count`, the first merge first, and `piece count`.
+        """Reads the files of `fast learnbpe`, `left right count` a line, and of `fast getvocab`.
 
         Raises:
-          InputError: if a file is missing, or a line is not like that.
+          InputError: if a file is missing, or a line is not like that, or not `piece count`.
         """
         pairs = [tuple(columns[:2]) for columns in _columns(codes_file, "left right count")]
         self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(pairs)))}
@@ -184,10 +177,7 @@ class FastBpe:
         return pieces
 
     def _known(self, piece: str, *, is_last: bool) -> Iterator[str]:
-        """Yields the piece, as in text, if the vocabulary has it, else its parts.
-
-        A character has no parts.
-        """
+        """Yields the piece, as in text, if it is known or a character, else its parts."""
         text_ = piece.removesuffix(_END_OF_WORD) if is_last else piece + CONTINUED
         if piece not in self._parts or text_ in self.vocabulary:
             yield text_
@@ -224,14 +214,11 @@ class Laser2018Preprocessor:
         Raises:
           InputError: if a package is missing that a text's language needs.
         """
-        rows = [
-            [
-                self._ids.get(piece, UNKNOWN)
-                for word in self._words(one.decode("utf-8", "replace"))
-                for piece in self._bpe.split(word)
-            ]
-            for one in strings.numpy()
-        ]
+        rows = []
+        for one in strings.numpy():
+            words = self._words(one.decode("utf-8", "replace"))
+            pieces = (piece for word in words for piece in self._bpe.split(word))
+            rows.append([self._ids.get(piece, UNKNOWN) for piece in pieces])
         flat = np.fromiter((number for row in rows for number in row), np.int32)
         tokens = tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
         return tf.RaggedTensor.from_row_splits(tokens, tf.range(tokens.nrows() + 1), validate=False)

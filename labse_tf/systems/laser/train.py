@@ -13,7 +13,6 @@ import tf_keras
 
 from labse_tf.config import BILSTM
 from labse_tf.data import texts
-from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.losses import draw_uniform, sampled_softmax
 from labse_tf.model.encoder import build_encoder, precision
@@ -60,10 +59,6 @@ def train(
         share a batch.
     """
     settings, tokenizer = config.laser, load_tokenizer(run_dir)
-    if config.encoder.has_parts:
-        raise InputError(
-            "'encoder.subwords' and 'ngrams' are for `labse train`", remedy="leave them empty"
-        )
     codes = (settings.targets, config.languages)
     corpora = (settings.bitext, settings.target_bitext)
     directions = find_directions(*corpora, *codes, key="laser.bitext")
@@ -130,8 +125,8 @@ class Translation(Objective):
     ) -> None:
         """Takes an encoder, whose dropout must be replayable, and a decoder for its vectors.
 
-        `end_token` is the id that a target ends with, and that the decoder reads first. `samples`
-        are tokens of the softmax, see `sampled_softmax`; 0: the whole vocabulary.
+        A target ends with `end_token`, which the decoder reads first. `samples` is as in
+        `sampled_softmax`; 0: the whole vocabulary.
         """
         super().__init__({"encoder": encoder, "decoder": decoder}, features=LASER_FEATURES)
         self._encoder, self._decoder = encoder, decoder

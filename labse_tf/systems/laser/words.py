@@ -38,9 +38,7 @@ class LaserWords:
     def __init__(self, language: str | None = None) -> None:
         """Takes a language's code; None: identifies the language of each text.
 
-        A wrong one changes little but in Chinese, Japanese and Greek, and for apostrophes in
-        English, French, Italian and Irish. Raises InputError if it is no code of two or three
-        letters.
+        Raises InputError if it is no code of two or three letters.
         """
         if language is not None:
             if not regex.fullmatch("[a-z]{2,3}", language):
