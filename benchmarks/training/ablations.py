@@ -143,9 +143,11 @@ class Laboratory:
             run = ("pretrain", CONFIG, "--run-dir", run_dir)
             self._labse(run_dir.name, *run, *_set(settings))
         if any(row.mined for row in rows):
-            options = ("--vocab", vocab, "--run-dir", self._out / "miner")
-            out = ("--config", MINER, "--out", self._out / "mined")
-            self._labse("mined", "mine-negatives", bitext, *options, *out)
+            miner = self._out / "miner"
+            settings = [f"tokenizer.vocab_file={vocab}", f"train.bitext=[{bitext}]"]
+            self._labse("miner", "train", MINER, "--run-dir", miner, *_set(settings))
+            options = ("--model", miner, "--out", self._out / "mined")
+            self._labse("mined", "mine-negatives", bitext, *options)
 
     def _vocab(self, size: int) -> Path:
         return self._out / f"vocab_{size}.txt"

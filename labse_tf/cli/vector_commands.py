@@ -48,8 +48,8 @@ def labse_embed(args: argparse.Namespace) -> None:
       zcat news.txt.gz | labse embed model - --out vectors.npy
 
     Row i of the file is the unit vector of line i (an empty line has one too). Map it into memory
-    with numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. Quantised vectors (int8,
-    binary) need vectors.npy.calibration.json, which is written beside them.
+    with numpy.load(FILE, mmap_mode="r"); `labse mine --embeddings` does so. Quantised vectors
+    (int8, binary) need vectors.npy.calibration.json, which is written beside them.
 
     Lines longer than the model's length are truncated; the command prints how many.
 

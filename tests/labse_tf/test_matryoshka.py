@@ -11,6 +11,7 @@ import tf_keras
 from config_kinds import KINDS
 
 from labse_tf.config import EncoderConfig, TrainConfig, load_config
+from labse_tf.data.pairs import NO_KEY
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.training.objectives import DualEncoder, all_inputs
@@ -40,7 +41,10 @@ def batch():
         "target": token_inputs(generator, PAIRS),
         "keys": tf.constant(keys),
         "negatives": token_inputs(generator, PAIRS, NEGATIVES),
-        "negative_keys": tf.reshape(tf.range(50, 50 + PAIRS * NEGATIVES), [PAIRS, NEGATIVES]),
+        # The first of pair 1 is the target of pairs 0 and 3, the second of pair 2 is none.
+        "negative_keys": tf.constant(
+            [[50, 51], [int(keys[0, 1]), 53], [54, NO_KEY], [56, 57], [58, 59], [60, 61]]
+        ),
     }
 
 
@@ -77,6 +81,10 @@ def numpy_loss(vectors, dim):
             logits[row] -= 3
             if row in (0, 3):
                 logits[3 - row] = -np.inf
+            if candidates is not source and len(negatives):  # Those behind the targets.
+                logits[PAIRS + 5] = -np.inf
+                if row in (0, 3):
+                    logits[PAIRS + 2] = -np.inf
             total += np.log(np.exp(logits).sum()) - logits[row]
     return total / PAIRS
 
@@ -92,6 +100,8 @@ def test_the_loss_by_numpy(batch, layers, with_negatives):
     expected = np.mean([numpy_loss(vectors, dim) for dim in [WIDTH, *DIMS]])
     loss, accuracy = objective.loss(batch, STEP)
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    unmasked = make_objective(dataclasses.replace(settings, mask_duplicates=False), layers)[1]
+    assert unmasked.loss(batch, STEP)[0] > loss
     # The accuracy is that of the full vectors, as without nested ones.
     plain, named = (
         make_objective(dataclasses.replace(settings, matryoshka=dims), layers)[1]
@@ -152,7 +162,6 @@ def test_dimensions():
         ("train", "[64,0]"),
         ("train", "[769,64]", "train.bitext=[pairs]"),
         ("distill", "[769,64]", "distill.monolingual=[texts]"),
-        ("mine-negatives", "[257]"),
     ):
         with pytest.raises(InputError, match=r"'train.matryoshka' is "):
             load_config(None, [f"train.matryoshka={dims}", *more], KINDS[command])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from labse_tf.cli.arguments import add_run, read_config, strategy_options
+from labse_tf.cli.arguments import add_options, add_run, read_config, strategy_options
 from labse_tf.registry import Command
 
 COMMANDS = {
@@ -25,9 +25,7 @@ COMMANDS = {
     ),
 }
 FILTERS = {"contrastive": f"{__name__}.filter:Cds"}
-TRANSLATORS = dict.fromkeys(
-    ("trusted", "noisy"), f"{__name__}.transformer_translator:TransformerTranslator"
-)
+TRANSLATORS = dict.fromkeys(("trusted", "noisy"), f"{__name__}.scorer:TransformerTranslator")
 SECTIONS = {"cds": f"{__name__}.config"}
 
 EXAMPLES = """examples:
@@ -45,13 +43,15 @@ To resume an interrupted run, run the same command again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    for name, what in (("noisy", "the corpus to filter"), ("trusted", "the trusted corpus")):
-        parser.add_argument(
-            f"--{name}", nargs="+", required=True, metavar="BITEXT", help=f"{what}, or a part of it"
-        )
-    parser.add_argument("--config", metavar="FILE", help="a YAML preset (default: large models)")
-    help_ = "vocabulary for both sides (default: learned from both)"
-    parser.add_argument("--vocab", metavar="FILE", help=help_)
+    add_options(
+        parser,
+        """
+        --noisy BITEXT...!: the corpus to filter, or a part of it
+        --trusted BITEXT...!: the trusted corpus, or a part of it
+        --config FILE: a YAML preset (default: large models)
+        --vocab FILE: vocabulary for both sides (default: learned from both)
+        """,
+    )
     add_run(parser, "labse_tf.systems.cds.config:CdsRun")
 
 

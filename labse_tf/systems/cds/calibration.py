@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from labse_tf.cli.arguments import add_options
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines
 
 GOOD, BAD = "GOOD", "BAD"
-_Z_95 = 1.959964  # The normal quantile of a two-sided 95 % interval.
 
 EXAMPLES = """examples:
   labse corpus score-cds runs/cds clean --sample 500 --out scored.tsv
@@ -29,34 +29,28 @@ GOOD pairs among those kept meets the target; the LaBSE paper uses 80 %."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scored", metavar="SCORED.tsv")
-    parser.add_argument(
-        "--target-precision",
-        type=float,
-        default=0.8,
-        metavar="P",
-        help="required share of GOOD pairs among those kept, 0 to 1 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--by-lower-bound",
-        action="store_true",
-        help="require that the lower end of the precision's 95 %% interval meets the target",
+    add_options(
+        parser,
+        """
+        scored SCORED.tsv: of `labse corpus score-cds`, with labels
+        --target-precision P=0.8: required share of GOOD pairs among those kept, 0 to 1
+        """,
     )
 
 
 def run(args: argparse.Namespace) -> None:
+    from scipy.stats import binomtest
+
     target = args.target_precision
     if not 0 < target <= 1:
         raise InputError(f"--target-precision is {target}", remedy="give a share from 0 to 1")
     scores, is_good, unmarked = read_marked(args.scored)
-    found = choose_threshold(
-        scores, is_good, target_precision=target, by_lower_bound=args.by_lower_bound
-    )
+    found = choose_threshold(scores, is_good, target_precision=target)
     print(f"threshold  {found.threshold!r}")
     print(f"marked     {found.pairs} pairs, {found.good} of them GOOD; {unmarked} without a label")
     print(f"kept       {found.kept}, {found.kept_good} of them GOOD")
     for name, trials in (("precision", found.kept), ("recall", found.good)):
-        low, high = wilson_interval(found.kept_good, trials)
+        low, high = binomtest(found.kept_good, trials).proportion_ci(method="wilson")
         value = getattr(found, name)
         print(f"{name:9}  {value:.3f} (95 % interval {low:.3f} to {high:.3f})")
 
@@ -85,18 +79,13 @@ class Calibration(NamedTuple):
 
 
 def choose_threshold(
-    scores: Sequence[float],
-    is_good: Sequence[bool],
-    *,
-    target_precision: float,
-    by_lower_bound: bool = False,
+    scores: Sequence[float], is_good: Sequence[bool], *, target_precision: float
 ) -> Calibration:
     """Returns the lowest threshold that meets the target precision, which keeps the most pairs.
 
     A threshold is one of the scores, so pairs of equal score stay or go together. Precision, the
     share of kept pairs that are GOOD, need not grow with the threshold: higher thresholds may miss
-    the target. With `by_lower_bound`, the lower end of its 95 % interval must meet the target, so
-    that a small sample gives a stricter threshold.
+    the target.
 
     Raises:
       InputError: if no pair is GOOD, or no threshold meets the target.
@@ -106,40 +95,18 @@ def choose_threshold(
         raise InputError(f"no pair is marked {GOOD}", remedy="mark more pairs")
     order = np.argsort(-scores, kind="stable")
     descending = scores[order]
-    is_last_of_score = np.append(descending[1:] != descending[:-1], True)
-    kept = np.flatnonzero(is_last_of_score) + 1
+    kept = np.flatnonzero(np.append(descending[1:] != descending[:-1], True)) + 1
     kept_good = np.cumsum(is_good[order])[kept - 1]
-    reached = kept_good / kept
-    if by_lower_bound:
-        reached = [wilson_interval(*counts)[0] for counts in zip(kept_good, kept, strict=True)]
-    meets = np.flatnonzero(np.asarray(reached) >= target_precision)
+    meets = np.flatnonzero(kept_good / kept >= target_precision)
     if not meets.size:
         raise InputError(
             f"no threshold reaches {target_precision:.1%} {GOOD} pairs; the best reaches "
-            f"{max(reached):.1%}" + (" by the lower bound" if by_lower_bound else ""),
+            f"{max(kept_good / kept):.1%}",
             remedy="lower --target-precision or mark more pairs",
         )
-    lowest = meets[-1]
-    return Calibration(
-        threshold=float(descending[kept[lowest] - 1]),
-        pairs=len(scores),
-        good=int(is_good.sum()),
-        kept=int(kept[lowest]),
-        kept_good=int(kept_good[lowest]),
-    )
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Returns the 95 % score interval of a proportion (Wilson 1927).
-
-    With p = successes / trials, n = trials (1 or more), z = 1.96:
-    `(p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)`
-    """
-    share, z = successes / trials, _Z_95
-    middle = share + z**2 / (2 * trials)
-    half = z * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
-    scale = 1 + z**2 / trials
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+    count, good = int(kept[meets[-1]]), int(kept_good[meets[-1]])
+    threshold = float(descending[count - 1])
+    return Calibration(threshold, len(scores), int(is_good.sum()), count, good)
 
 
 def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], int]:
@@ -154,16 +121,11 @@ def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], 
         GOOD and BAD.
     """
     lines = read_lines(path)
-    _, header = next(lines)
-    names = [name.strip().lower() for name in header.split("\t")]
+    names = [name.strip().lower() for name in next(lines)[1].split("\t")]
     for wanted in ("score", "label"):
         if wanted not in names:
-            raise InputError(
-                f"there is no column '{wanted}'",
-                path=path,
-                line=1,
-                remedy="name the columns in the first line, as `labse corpus score-cds` does",
-            )
+            remedy = "name the columns in the first line, as `labse corpus score-cds` does"
+            raise InputError(f"there is no column '{wanted}'", path=path, line=1, remedy=remedy)
     score_column, label_column = names.index("score"), names.index("label")
     scores, is_good, unmarked = [], [], 0
     for number, line in lines:
@@ -172,20 +134,18 @@ def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], 
         if not label:
             unmarked += 1
             continue
-        if label not in (GOOD, BAD):
-            raise InputError(
-                f"the label is '{label}'", path=path, line=number, remedy=f"use {GOOD} or {BAD}"
-            )
         text, value = fields[score_column], math.nan
         with contextlib.suppress(ValueError):
             value = float(text)
-        if not math.isfinite(value):
-            problem = f"the score is '{text}'"
-            raise InputError(problem, path=path, line=number, remedy="give a finite number")
+        for is_wrong, problem, remedy in (
+            (label not in (GOOD, BAD), f"the label is '{label}'", f"use {GOOD} or {BAD}"),
+            (not math.isfinite(value), f"the score is '{text}'", "give a finite number"),
+        ):
+            if is_wrong:
+                raise InputError(problem, path=path, line=number, remedy=remedy)
         scores.append(value)
         is_good.append(label == GOOD)
     if not scores:
-        raise InputError(
-            "no pair is marked", path=path, remedy=f"write {GOOD} or {BAD} into the column 'label'"
-        )
+        remedy = f"write {GOOD} or {BAD} into the column 'label'"
+        raise InputError("no pair is marked", path=path, remedy=remedy)
     return scores, is_good, unmarked

@@ -79,7 +79,5 @@ class CdsRun(Config):
 
     def runs(self) -> Iterator[Run]:
         for name in ("noisy", "trusted"):
-            optimizer, steps = (
-                getattr(self.cds, f"{name}_{part}") for part in ("optimizer", "steps")
-            )
-            yield Run(f"cds.{name}_optimizer", optimizer, steps)
+            key = f"{name}_optimizer"
+            yield Run(f"cds.{key}", getattr(self.cds, key), getattr(self.cds, f"{name}_steps"))

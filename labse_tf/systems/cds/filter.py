@@ -18,10 +18,8 @@ class Cds:
     """Score: that of `labse_tf.systems.cds.scorer.cds_scores`.
 
     Attributes:
-      run_dir: of `labse corpus train-cds`; all workers must be able to access it. Not needed if
-        existing scores are read.
-      threshold: the lowest score that is kept, in nats per token. `labse corpus calibrate` chooses
-        it from pairs that people have labelled.
+      run_dir: of `labse corpus train-cds`, which all workers can access; "" if scores are read.
+      threshold: the lowest score that is kept, in nats per token.
 
     >>> [Cds("runs/cds", threshold=0.12).accept(score) for score in (0.11, 0.12)]
     [False, True]
@@ -39,8 +37,7 @@ class Cds:
             order=200,
             asked_by=Option(
                 "--cds",
-                "drop pairs by contrastive data selection, with this run of "
-                "`labse corpus train-cds`",
+                "drop pairs by contrastive data selection: a run of `labse corpus train-cds`",
                 "RUN_DIR",
                 type=None,
             ),
@@ -64,10 +61,8 @@ class Cds:
         if run_dir is None and (threshold is None or from_scores):
             return None if threshold is None else cls("", threshold)
         if run_dir is None or threshold is None:
-            raise InputError(
-                "--cds and --min-cds-score go together",
-                remedy="give both; `labse corpus calibrate` finds the score",
-            )
+            remedy = "give both; `labse corpus calibrate` finds the score"
+            raise InputError("--cds and --min-cds-score go together", remedy=remedy)
         from beam_pipelines.runtime.storage import STORAGE, absolute, local_copy
         from labse_tf.training.runs.run_dir import open_existing
 

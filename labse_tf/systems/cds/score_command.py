@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_inputs, add_overwrite
+from labse_tf.cli.arguments import INPUTS, OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse corpus score-cds runs/cds clean --sample 500 --out scored.tsv
@@ -16,26 +16,21 @@ filters, so that `labse corpus calibrate` chooses the threshold for these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN_DIR", help="of `labse corpus train-cds`")
-    add_inputs(parser)
-    parser.add_argument("--out", required=True, metavar="SCORED.tsv", help="file to write")
-    parser.add_argument(
-        "--sample",
-        type=int,
-        metavar="N",
-        help="score only N pairs, selected by hash: the same ones each time",
+    add_options(
+        parser,
+        "run RUN_DIR: of `labse corpus train-cds`",
+        INPUTS,
+        """
+        --out SCORED.tsv!: file to write
+        --sample N: score only N pairs, selected by hash: the same ones each time
+        """,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    from labse_tf.systems.cds import score_job as score_cds
+    from labse_tf.systems.cds import score_job
 
-    score_cds.run(
-        args.run,
-        args.inputs,
-        args.out,
-        sample=args.sample,
-        overwrite=args.overwrite,
-        beam_options=args.beam_options,
-    )
+    names = ("sample", "overwrite", "beam_options")
+    options = {name: getattr(args, name) for name in names}
+    score_job.run(args.run, args.inputs, args.out, **options)

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import collections
 import glob
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.ml.inference.base import ModelHandler, RunInference
 
-from beam_pipelines.filtering.unique_sides import plan_parts
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.reading.readers import ReadCorpus, in_batches
 from beam_pipelines.records import Batch, Pair, ScoredBatch, encode_record
 from beam_pipelines.runtime.engine import Engine, run_pipeline
 from beam_pipelines.runtime.errors import input_errors_marked
-from beam_pipelines.runtime.shuffle import (
-    HASH_BYTES,
-    GroupValues,
-    KeepSmallest,
-    Parcel,
-    hash_of,
-    unpack_all,
-)
+from beam_pipelines.runtime.shuffle import KeepSmallest, hash_of
 from beam_pipelines.runtime.storage import (
     STORAGE,
     absolute,
@@ -74,12 +65,7 @@ def run(
     files = find_files(inputs, kind=BITEXT)
     with parts_folder(out) as folder:
         job = ScoreCorpus(
-            absolute(run_dir),
-            [file.moved(absolute) for file in files],
-            folder,
-            engine.shuffle_folder(join(folder, "shuffle")),
-            plan_parts(files),
-            sample,
+            [file.moved(absolute) for file in files], absolute(run_dir), sample, folder
         )
         run_pipeline(job, [path for file in files for path in file.paths], engine)
         check_free_path(out, overwrite=overwrite)
@@ -90,73 +76,35 @@ def run(
                     shutil.copyfileobj(part, whole)
 
 
-class ScoreCorpus(beam.PTransform):
-    """Corpus files -> `FOLDER/<lang>-?????.tsv`, lines of COLUMNS in the order of their hashes.
-
-    A language has `parts`, of which a worker holds one in memory; see `unique_sides.plan_parts`.
-    """
-
-    def __init__(
-        self,
-        run_dir: str,
-        files: Sequence[CorpusFile],
-        folder: str,
-        shuffle_folder: str | None,
-        parts: int,
-        sample: int | None,
-    ) -> None:
-        super().__init__()
-        self._run_dir, self._files, self._folder = run_dir, files, folder
-        self._shuffle_folder, self._parts, self._sample = shuffle_folder, parts, sample
-
-    def expand(self, begin):
-        batches = (
-            begin
-            | "Read" >> ReadCorpus(self._files)
-            # The filter job drops unsupported languages anyway, so nobody needs to label them.
-            | "Known" >> beam.Filter(lambda batch: is_code(batch.language))
+@beam.ptransform_fn
+def ScoreCorpus(begin, files: Sequence[CorpusFile], run_dir: str, sample: int | None, folder: str):
+    """Corpus files -> a file of lines of COLUMNS in `folder` for each batch of pairs."""
+    # The filter job drops unsupported languages anyway, so nobody needs to label them.
+    known = begin | ReadCorpus(files) | beam.Filter(lambda batch: is_code(batch.language))
+    if sample is not None:
+        # The pairs with the lowest hashes: a uniform sample that is the same on all runners.
+        known = (
+            known
+            | "Hash" >> beam.Map(lambda one: [(_hash(pair), tuple(pair)) for pair in one.records])
+            | "Sample" >> beam.CombineGlobally(KeepSmallest(sample))
+            | "Batches" >> beam.FlatMap(lambda kept: in_batches(Pair(*pair) for _, pair in kept))
         )
-        if self._sample is not None:
-            # The pairs with the lowest hashes: a uniform sample that is the same on all runners.
-            batches = (
-                batches
-                | "Hash"
-                >> beam.Map(lambda one: [(_hash(pair), tuple(pair)) for pair in one.records])
-                | "Sample" >> beam.CombineGlobally(KeepSmallest(self._sample))
-                | "Batches"
-                >> beam.FlatMap(lambda kept: in_batches(Pair(*pair) for _, pair in kept))
-            )
-        return (
-            batches
-            | "Score" >> score_pairs(self._run_dir, _SCORE)
-            | "Assign" >> beam.FlatMap(_assign, self._parts)
-            | "Gather" >> GroupValues(self._shuffle_folder)
-            | "Write" >> beam.Map(_write_part, self._folder)
-        )
+    return known | score_pairs(run_dir, _SCORE) | beam.Map(_write_lines, folder)
 
 
 def _hash(pair: Pair) -> bytes:
     return hash_of(encode_record(pair))
 
 
-def _assign(batch: ScoredBatch, parts: int) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
-    """Yields `((language, part), [hash and line])`; the parts in order have the order of hashes."""
-    divided: dict[int, list[bytes]] = collections.defaultdict(list)
+def _write_lines(batch: ScoredBatch, folder: str) -> None:
+    """Writes a file that is named by its pairs, so that a second try replaces it."""
+    lines = []
     for pair, score in zip(batch.records, batch.scores[_SCORE], strict=True):
-        digest = _hash(pair)
         # Records from shards and Parquet files may contain tabs and line breaks.
         source, target = (" ".join(side.split()) for side in (pair.source, pair.target))
-        line = "\t".join((f"{score:.6f}", "", batch.language, source, target)) + "\n"
-        part = int.from_bytes(digest[:8], "big") * parts >> 64
-        divided[part].append(digest + line.encode("utf-8"))
-    for part, lines in divided.items():
-        yield (batch.language, part), lines
-
-
-def _write_part(element: tuple[tuple[str, int], Iterable[Parcel]], folder: str) -> None:
-    (language, part), parcels = element
-    content = b"".join(line[HASH_BYTES:] for line in sorted(unpack_all(parcels)))
-    write_file(join(folder, f"{language}-{part:05}.tsv"), content)
+        lines.append("\t".join((f"{score:.6f}", "", batch.language, source, target)) + "\n")
+    name = hash_of(b"".join(map(encode_record, batch.records))).hex()
+    write_file(join(folder, f"{batch.language}-{name}.tsv"), "".join(lines).encode("utf-8"))
 
 
 def score_pairs(run_dir: str, name: str) -> beam.PTransform:

@@ -1,9 +1,9 @@
-"""Scores pairs with the two translators of a run."""
+"""Scores pairs with the two translators of a run, or translates texts with one of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -11,12 +11,15 @@ import tensorflow as tf
 from labse_tf.errors import InputError
 from labse_tf.systems.cds.config import CdsRun
 from labse_tf.systems.cds.train import STAGES, build_translator, encode_pairs, token_log_likelihoods
+from labse_tf.systems.laser.translators import LENGTH_PENALTY, Translator
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.runs.run_dir import RunDir, open_existing
 
 # Tokens per side of a batch. Memory goes mostly to the logits: 4 bytes for each token of the batch
 # and each vocabulary entry (0.5 GB for 32,000 entries).
 _TOKENS_PER_BATCH = 4096
+# A translation has at most this many tokens more than its source: the Model Garden's rule.
+_MORE_TOKENS = 50
 
 
 def cds_scores(noisy: np.ndarray, trusted: np.ndarray) -> np.ndarray:
@@ -60,28 +63,19 @@ class TranslatorScorer:
         columns = [tf.constant(column) for column in zip(*pairs, strict=True)]
         ids = encode_pairs(self._tokenizer, *columns, self._lengths[-1:])
         ids = {name: tensor.numpy() for name, tensor in ids.items()}
-        for length, rows in self._batches(ids):
-            batch = {name: tf.constant(array[rows, :length]) for name, array in ids.items()}
-            result[rows] = self._run(batch).numpy()
-        return result
-
-    def _batches(self, ids: dict[str, np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yields `(bucket length, row indices)`."""
         used = np.maximum(*((array != 0).sum(axis=1) for array in ids.values()))
         buckets = np.searchsorted(self._lengths, used)
         for bucket in np.unique(buckets):
-            length = self._lengths[bucket]
-            members = np.flatnonzero(buckets == bucket)
+            length, members = self._lengths[bucket], np.flatnonzero(buckets == bucket)
             size = max(1, _TOKENS_PER_BATCH // length)
-            for start in range(0, len(members), size):
-                yield length, members[start : start + size]
+            for rows in np.split(members, range(size, len(members), size)):
+                batch = {name: tf.constant(array[rows, :length]) for name, array in ids.items()}
+                result[rows] = self._run(batch).numpy()
+        return result
 
     def _log_likelihoods(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        values = [
-            mean_log_likelihoods(translator(batch, training=False), batch["targets"])
-            for translator in self._translators
-        ]
-        return tf.stack(values, axis=1)
+        logits = [translator(batch, training=False) for translator in self._translators]
+        return tf.stack([mean_log_likelihoods(one, batch["targets"]) for one in logits], axis=1)
 
 
 def mean_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
@@ -101,12 +95,37 @@ def load_translator(run_dir: RunDir, name: str, vocab_size: int, **search):
     """
     checkpoint = newest_whole(run_dir.checkpoints / name)
     if checkpoint is None:
-        raise InputError(
-            f"the run has no checkpoint of the translator tuned on {name} pairs",
-            path=run_dir.path,
-            remedy="run `labse corpus train-cds` again to continue training",
-        )
+        problem = f"the run has no checkpoint of the translator tuned on {name} pairs"
+        remedy = "run `labse corpus train-cds` again to continue training"
+        raise InputError(problem, path=run_dir.path, remedy=remedy)
     translator = build_translator(run_dir.read_config(CdsRun).cds.translator, vocab_size, **search)
     restored = tf.train.Checkpoint(translator=translator).restore(checkpoint)
     restored.assert_existing_objects_matched().expect_partial()
     return translator
+
+
+class TransformerTranslator(Translator):
+    """The translator of `labse corpus train-cds`, from English."""
+
+    def __init__(self, run_dir: RunDir, *, name: str, beam_size: int) -> None:
+        config = run_dir.read_config(CdsRun)
+        super().__init__(run_dir, longest=config.cds.bucket_lengths[-1], beam_size=beam_size)
+        self.languages = [code for code in config.languages if code != "en"]
+        self._translator = load_translator(
+            run_dir,
+            name,
+            len(self._tokenizer.tokens),
+            eos_id=self._end,
+            beam_size=beam_size,
+            alpha=LENGTH_PENALTY,
+            extra_decode_length=_MORE_TOKENS,
+        )
+
+    def _inputs(self, tokens, language, length):
+        tags = self._tokenizer(tf.fill([tokens.nrows()], language))
+        length += int(tags.row_lengths()[0]) + 1
+        packed = self._tokenizer.pack([tags, tokens], length)["input_word_ids"]
+        return packed, tf.zeros_like(packed)
+
+    def _search(self, source, language, most):
+        return self._translator({"inputs": source}, training=False)["outputs"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 import tf_keras
 from official.nlp.modeling.models import seq2seq_transformer
@@ -14,7 +12,7 @@ from labse_tf.data.pairs import BATCHES_PER_WINDOW, byte_lengths, smallest_bucke
 from labse_tf.data.record_counts import language_weights
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.model.encoder import replayable_dropout
-from labse_tf.systems.cds.config import CdsConfig, CdsRun, TranslatorConfig
+from labse_tf.systems.cds.config import CdsRun, TranslatorConfig
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.distribution import sum_over_replicas
 from labse_tf.training.fit import Stage, fit
@@ -43,9 +41,7 @@ def train(config: CdsRun, run_dir: RunDir, strategy: tf.distribute.Strategy) -> 
     for number, name in enumerate(STAGES):
 
         def batches(step: int, name: str = name) -> tf.data.Dataset:
-            order = {"languages": config.languages, "seed": config.seed, "step": step}
-            inputs = getattr(settings, name)
-            return translation_batches(settings, tokenizer, inputs, key=f"cds.{name}", **order)
+            return translation_batches(config, tokenizer, name, step)
 
         tf_keras.utils.set_random_seed(config.seed + number)
         stage = Stage(
@@ -71,13 +67,10 @@ def build_translator(
 
     Without targets, it translates by beam search; `search` has the Model Garden's options for that.
     """
-    common = {
-        "num_attention_heads": config.num_attention_heads,
-        "intermediate_size": config.intermediate_size,
-        "dropout_rate": config.dropout,
-        "attention_dropout_rate": config.dropout,
-        "intermediate_dropout": config.dropout,
-    }
+    rates = ("dropout_rate", "attention_dropout_rate", "intermediate_dropout")
+    common = dict.fromkeys(rates, config.dropout)
+    for name in ("num_attention_heads", "intermediate_size"):
+        common[name] = getattr(config, name)
     encoder = seq2seq_transformer.TransformerEncoder(num_layers=config.encoder_layers, **common)
     decoder = seq2seq_transformer.TransformerDecoder(num_layers=config.decoder_layers, **common)
     translator = seq2seq_transformer.Seq2SeqTransformer(
@@ -120,34 +113,24 @@ def token_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def translation_batches(
-    settings: CdsConfig,
-    tokenizer: Tokenizer,
-    inputs: Sequence[str],
-    *,
-    key: str,
-    languages: Sequence[str],
-    seed: int,
-    step: int = 0,
+    config: CdsRun, tokenizer: Tokenizer, name: str, step: int = 0
 ) -> tf.data.Dataset:
     """Returns an endless dataset of global batches of `encode_pairs`; see `pair_batches`.
 
-    `inputs` are bitext, `key` is their name in the configuration.
+    The pairs are those of `cds.noisy` or `cds.trusted`, as `name` says.
     """
-    files = texts.find_files(inputs, BITEXT, languages, key=key)
-    place = streams.position(step, seed)
+    settings, place = config.cds, streams.position(step, config.seed)
+    inputs = getattr(settings, name)
+    files = sorted(texts.find_files(inputs, BITEXT, config.languages, key=f"cds.{name}"))
+    codes = tf.constant([file.language for file in files])
     weights = language_weights(files, settings.language_exponent)
-    drawn = streams.drawn_of(weights, place.start * settings.batch_size)
-    by_language = streams.language_streams(files, seed=place.seed, drawn=drawn)
-    named = {
-        language: tf.data.Dataset.zip((tf.data.Dataset.from_tensors(language).repeat(), stream))
-        for language, stream in by_language.items()
-    }
-    records = streams.mix(named, weights, seed=place.seed)
+    options = {"before": place.start * settings.batch_size, "number_files": True}
+    records = streams.draw_records(files, weights, place, **options)
     windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
 
     def measure(window):
-        languages, serialized = window
-        columns = (*texts.parse(BITEXT, serialized), languages)
+        serialized, number = window
+        columns = (*texts.parse(BITEXT, serialized), tf.gather(codes, number))
         return columns, tf.maximum(*(byte_lengths(side) for side in columns[:2]))
 
     def encode(source, target, language):
@@ -170,8 +153,8 @@ def encode_pairs(
     like text: there are fewer reserved tokens than languages. The target is `target [SEP]`. Tokens
     beyond the last bucket are cut off.
 
-    Sources, targets and the codes of the targets' languages are `[batch]` strings. Returns `inputs`
-    and `targets`, int32 `[batch, length]` each, padded with 0.
+    All three are `[batch]` strings. Returns `inputs` and `targets`, int32 `[batch, length]` each,
+    padded with 0.
     """
     source, target, tag = tokenizer(source), tokenizer(target), tokenizer(language)
     longest = tf.maximum(

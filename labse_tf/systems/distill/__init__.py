@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_training, read_config, strategy_options
+from labse_tf.cli.arguments import add_options, add_training, read_config, strategy_options
 from labse_tf.registry import Command
 
 COMMANDS = {("distill",): Command(__name__, "train a smaller student model")}
@@ -27,21 +27,16 @@ To resume an interrupted run, run the same command again."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_training(parser, "labse_tf.systems.distill.config:DistillRun")
-    parser.add_argument(
-        "--teacher",
-        required=True,
-        metavar="MODEL_DIR",
-        help="a model dir from `labse export` or `labse import-hf`",
-    )
+    add_options(parser, "--teacher MODEL_DIR!: of `labse export` or `labse import-hf`")
 
 
 def run(args: argparse.Namespace) -> None:
     config = read_config(args)
-    from labse_tf.systems.distill.train import compare, distill, format_table, resolve_student
+    from labse_tf.systems.distill.train import compare, distill, resolve_student
     from labse_tf.training.fit import launch
 
     config = resolve_student(config, args.teacher)
     with launch(args.run_dir, config, **strategy_options(args)) as (run_dir, strategy):
         distill(config, run_dir, strategy)
         if config.train.dev and strategy.extended.should_checkpoint:
-            print(format_table(compare(run_dir)))
+            print(compare(run_dir))

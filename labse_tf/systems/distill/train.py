@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ import tensorflow as tf
 import tf_keras
 
 import labse_tf
-from labse_tf.config import BERT, EncoderConfig, TrainConfig, changed
+from labse_tf.config import BERT, TrainConfig, changed
 from labse_tf.data import streams, texts
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.data.held_out import read_dev_pairs
 from labse_tf.data.pairs import BATCHES_PER_WINDOW, smallest_bucket, sorted_windows
 from labse_tf.data.record_counts import count_records, language_weights
-from labse_tf.embedding.protocol import Encoder, TextVectors
+from labse_tf.embedding.protocol import TextVectors
 from labse_tf.errors import InputError
 from labse_tf.evaluation.bitext import accuracies, all_cosines
 from labse_tf.files.outputs import whole_file
@@ -30,7 +30,7 @@ from labse_tf.losses import leading_columns
 from labse_tf.model import exported
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.static_encoder import SPARE_COLUMNS
-from labse_tf.systems.distill.config import DistillConfig, DistillRun
+from labse_tf.systems.distill.config import DistillRun
 from labse_tf.systems.distill.start import (
     principal_directions,
     rotate_pooler,
@@ -96,15 +96,14 @@ def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strateg
             start_static(encoder, subwords, **start, texts=_sample(config))
 
     settings = on_strategy(config.train, strategy)
+    config = dataclasses.replace(config, train=settings)
 
     def batches(step: int) -> tf.data.Dataset:
-        order = {"languages": config.languages, "seed": config.seed, "step": step}
-        return text_batches(config.distill, settings, tokenizer, **order)
+        return text_batches(config, tokenizer, step)
 
-    objective = Distillation(
-        encoder=encoder, teacher=teacher, projection=projection, settings=settings
-    )
+    parts = {"encoder": encoder, "teacher": teacher, "projection": projection}
     shared = {"languages": config.languages, "encoder": encoder, "tokenizer": tokenizer}
+    objective = Distillation(**parts, settings=settings)
     fit_validated("distill", objective, batches, settings, run_dir, strategy, **shared)
 
 
@@ -162,21 +161,14 @@ class Distillation(Objective):
         return tf.add_n(distances) / len(distances) / divisor, tf.reduce_sum(hits) / divisor
 
 
-def text_batches(
-    distill: DistillConfig,
-    settings: TrainConfig,
-    tokenizer: Tokenizer,
-    *,
-    languages: Sequence[str],
-    seed: int,
-    step: int = 0,
-) -> tf.data.Dataset:
+def text_batches(config: DistillRun, tokenizer: Tokenizer, step: int = 0) -> tf.data.Dataset:
     """Returns an endless dataset of global batches of single texts, in a fixed order.
 
     As in `pair_batches`, a window of 16 batches is sorted by length; each batch is padded to the
     smallest bucket that holds its longest text: ENCODER_INPUTS, `[batch_size, bucket length]`. The
     first `step` batches, which a resumed run has seen, are left out. See `text_stream`.
     """
+    settings, place = config.train, streams.position(step, config.seed)
 
     def measure(window):
         return (window,), tokenizer(window).row_lengths()
@@ -187,41 +179,29 @@ def text_batches(
         longest = 2 + tf.reduce_max(tokens.row_lengths())
         return tokenizer.pack([tokens], smallest_bucket(longest, settings.bucket_lengths))
 
-    place = streams.position(step, seed)
-    before = place.start * settings.batch_size
-    stream = text_stream(distill, settings, languages=languages, seed=place.seed, before=before)
+    stream = text_stream(config, seed=place.seed, before=place.start * settings.batch_size)
     windows = stream.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
     batches = sorted_windows(windows, measure, settings.batch_size, skip=place.skip)
     return batches.map(pack, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
 
 
-def text_stream(
-    distill: DistillConfig,
-    train: TrainConfig,
-    *,
-    languages: Sequence[str],
-    seed: int,
-    before: int = 0,
-) -> tf.data.Dataset:
+def text_stream(config: DistillRun, *, seed: int, before: int = 0) -> tf.data.Dataset:
     """Returns an endless, shuffled dataset of texts (scalar strings), in a fixed order.
 
     A corpus is sampled like a language in it: in proportion to its number of texts to the power of
-    `train.language_exponent`. A pair counts as two texts.
-
-    Languages other than `languages` are left out; an empty list means all. `before` texts were
-    drawn before.
+    `train.language_exponent`. A pair counts as two texts. `before` texts were drawn before.
 
     Raises:
-      InputError: if there is no corpus, or it has no text in `languages`.
+      InputError: if there is no corpus, or it has no text in `config.languages`.
     """
-    files, weights = {}, {}
-    exponent = train.language_exponent
+    files, weights, exponent = {}, {}, config.train.language_exponent
+    monolingual, bitext = config.distill.monolingual, config.train.bitext
     for kind, key, inputs, others in (
-        (MONOLINGUAL, "distill.monolingual", distill.monolingual, train.bitext),
-        (BITEXT, "train.bitext", train.bitext, distill.monolingual),
+        (MONOLINGUAL, "distill.monolingual", monolingual, bitext),
+        (BITEXT, "train.bitext", bitext, monolingual),
     ):
         if inputs or not others:
-            files[kind] = texts.find_files(inputs, kind, languages, key=key)
+            files[kind] = texts.find_files(inputs, kind, config.languages, key=key)
             records = sum(count_records(files[kind]).values())
             weights[kind] = (len(KINDS[kind].fields) * records) ** exponent
     by_kind = {}
@@ -244,8 +224,7 @@ def _texts_of(records: tf.data.Dataset, kind: str) -> tf.data.Dataset:
 
 def _sample(config: DistillRun) -> list[str]:
     with texts.input_errors():
-        order = {"languages": config.languages, "seed": config.seed}
-        stream = text_stream(config.distill, config.train, **order).take(_SAMPLE)
+        stream = text_stream(config, seed=config.seed).take(_SAMPLE)
         return [text.decode("utf-8") for text in stream.as_numpy_iterator()]
 
 
@@ -271,11 +250,9 @@ def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
       InputError: if `teacher` is not a model dir, or the student does not fit it.
     """
     if not Path(teacher, exported.FACTS_FILE).is_file():
-        raise InputError(
-            f"is not a model dir: it has no {exported.FACTS_FILE}",
-            path=teacher,
-            remedy="name the --out of `labse export` or `labse import-hf`",
-        )
+        problem = f"is not a model dir: it has no {exported.FACTS_FILE}"
+        remedy = "name the --out of `labse export` or `labse import-hf`"
+        raise InputError(problem, path=teacher, remedy=remedy)
     sizes = exported.read_encoder_config(teacher)
     facts = json.loads(Path(teacher, exported.FACTS_FILE).read_text("utf-8"))
     known = {
@@ -284,47 +261,30 @@ def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
         "encoder.vocab_size": sizes.vocab_size,
         "distill.teacher": teacher,
     }
-    config = changed(config, known)
-    as_wide = config.encoder.hidden_size == sizes.hidden_size
-    if as_wide and config.encoder.num_layers and config.encoder.network == BERT:
-        _check_layers(config.encoder, sizes)
-        config = changed(config, {"encoder.activation": sizes.activation})
-    config = resolve(config, [*config.distill.monolingual, *config.train.bitext])
-    if config.encoder.hidden_size > sizes.hidden_size:
-        raise InputError(
-            f"the student is {config.encoder.hidden_size} wide, its teacher {sizes.hidden_size}",
-            remedy="set 'encoder.hidden_size' to that or less",
-        )
-    # Positions beyond the teacher's would be untrained.
-    if config.encoder.max_positions > sizes.max_positions:
-        raise InputError(
-            f"'encoder.max_positions' is {config.encoder.max_positions}, the teacher's "
-            f"{sizes.max_positions}",
-            remedy="set it to that or less",
-        )
-    return config
-
-
-def _check_layers(student: EncoderConfig, teacher: EncoderConfig) -> None:
-    """Rejects a student as wide as its teacher that cannot start with the teacher's layers."""
-    if teacher.network != BERT:
-        raise InputError(
-            f"the teacher is a {teacher.network}, whose layers a Transformer cannot start from",
-            remedy="make the student narrower, or an encoder without layers",
-        )
-    for name in ("num_attention_heads", "intermediate_size"):
-        here, there = getattr(student, name), getattr(teacher, name)
-        if here != there:
+    encoder = config.encoder
+    most = ["hidden_size", "max_positions"]  # Positions beyond the teacher's would be untrained.
+    as_wide = encoder.hidden_size == sizes.hidden_size
+    if as_wide and encoder.num_layers and encoder.network == BERT:  # Starts with its layers.
+        if sizes.network != BERT:
             raise InputError(
-                f"'encoder.{name}' is {here}, but {there} in the teacher, from whose layers the "
-                "student starts",
-                remedy=f"add --set encoder.{name}={there}, or make the student narrower",
+                f"the teacher is a {sizes.network}, whose layers a Transformer cannot start from",
+                remedy="make the student narrower, or an encoder without layers",
             )
-    if student.num_layers > teacher.num_layers:
-        raise InputError(
-            f"the student has {student.num_layers} layers, its teacher {teacher.num_layers}",
-            remedy="set 'encoder.num_layers' to that or less",
-        )
+        for name in ("num_attention_heads", "intermediate_size"):
+            here, there = getattr(encoder, name), getattr(sizes, name)
+            if here != there:
+                problem = f"'encoder.{name}' is {here}, but {there} in the teacher's layers"
+                remedy = f"add --set encoder.{name}={there}, or make the student narrower"
+                raise InputError(problem, remedy=remedy)
+        most.append("num_layers")
+        known["encoder.activation"] = sizes.activation
+    for name in most:
+        here, there = getattr(encoder, name), getattr(sizes, name)
+        if here > there:
+            problem = f"'encoder.{name}' is {here}, the teacher's {there}"
+            raise InputError(problem, remedy=f"set it to {there} or less")
+    config = changed(config, known)
+    return resolve(config, [*config.distill.monolingual, *config.train.bitext])
 
 
 def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
@@ -343,49 +303,33 @@ def describe(run_dir: RunDir, checkpoint: str) -> dict[str, Any] | None:
     }
 
 
-def compare(run_dir: RunDir) -> dict[str, dict[str, float]]:
-    """Measures `teacher` and `student` on the run's dev pairs.
+def compare(run_dir: RunDir) -> str:
+    """Returns a table of teacher and student: accuracy on the run's dev pairs, size and speed.
 
-    Returns `dim`, `weights`, `sentences_per_second` on this machine, and `accuracy`, averaged over
-    both directions and over languages.
+    The accuracy is the mean over both directions and over languages.
     """
     config = run_dir.read_config(DistillRun)
     pools = [
         [[side.decode("utf-8") for side in pair] for pair in pool]
         for pool in read_dev_pairs(config.train, config.languages).values()
     ]
-    teacher = labse_tf.load(config.distill.teacher)
-    network = load_encoder(run_dir)
+    teacher, network = labse_tf.load(config.distill.teacher), load_encoder(run_dir)
     length = config.train.bucket_lengths[-1]
     student = RunEmbedder(network, load_tokenizer(run_dir), sequence_length=length)
-    weights = {"teacher": teacher.count_weights(), "student": network.count_params()}
-    return {
-        name: {"dim": model.dim, "weights": weights[name], **_measure(model, pools)}
-        for name, model in (("teacher", teacher), ("student", student))
-    }
-
-
-def _measure(model: Encoder, pools: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
-    # Many languages share English sentences; each is embedded once.
-    vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
-    found = []
-    for pool in pools:
-        english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
-        found += accuracies(all_cosines(foreign, english)).values()
-    # By now every shape has been traced.
-    timed = vectors.texts[:_SENTENCES_TIMED]
-    start = time.perf_counter()
-    model.encode(timed)
-    seconds = time.perf_counter() - start
-    return {"sentences_per_second": len(timed) / seconds, "accuracy": float(np.mean(found))}
-
-
-def format_table(measured: dict[str, dict[str, float]]) -> str:
-    """Returns the result of `compare` as plain text."""
     rows = [f"{'':10}{'dim':>6}{'weights':>16}{'sentences/s':>14}{'accuracy %':>12}"]
-    rows += [
-        f"{name:10}{model['dim']:>6}{model['weights']:>16,}"
-        f"{model['sentences_per_second']:>14,.0f}{100 * model['accuracy']:>12.1f}"
-        for name, model in measured.items()
-    ]
+    for name, model, weights in (
+        ("teacher", teacher, teacher.count_weights()),
+        ("student", student, network.count_params()),
+    ):
+        # Many languages share English sentences; each is embedded once.
+        vectors = TextVectors(model, (text for pool in pools for pair in pool for text in pair))
+        found = []
+        for pool in pools:
+            english, foreign = (vectors[[pair[side] for pair in pool]] for side in (0, 1))
+            found += accuracies(all_cosines(foreign, english)).values()
+        # By now every shape has been traced.
+        timed, start = vectors.texts[:_SENTENCES_TIMED], time.perf_counter()
+        model.encode(timed)
+        speed, accuracy = len(timed) / (time.perf_counter() - start), 100 * np.mean(found)
+        rows.append(f"{name:10}{model.dim:>6}{weights:>16,}{speed:>14,.0f}{accuracy:>12.1f}")
     return "\n".join(rows)

@@ -11,8 +11,9 @@ import logging
 import os
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from labse_tf.config import TrainRun
 from labse_tf.data import texts
+from labse_tf.embedding.model_dir import ModelDir
+from labse_tf.embedding.open import load_model_dir
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_plain_files
@@ -36,6 +40,9 @@ from labse_tf.files.outputs import (
 )
 from labse_tf.progress import Progress
 from labse_tf.systems.hard_negatives.selection import Negatives, choose, make_pool, text_key
+from labse_tf.training.runs.checkpoints import choose_checkpoint, load_encoder, load_tokenizer
+from labse_tf.training.runs.run_dir import RunDir
+from labse_tf.training.validation import RunEmbedder
 
 REPORT = "report.json"
 _CHUNKS_HELD = 512
@@ -44,13 +51,30 @@ _SEPARATORS = re.compile(r"[\t\r\n]+")
 _log = logging.getLogger("labse")
 
 
+def open_model(path: str | os.PathLike[str]) -> tuple[Encoder, Path]:
+    """Opens a model dir, or a run; returns an encoder and the file that identifies its weights.
+
+    Raises:
+      InputError: if the folder is neither, or the run has no checkpoint.
+    """
+    run_dir = RunDir(Path(path))
+    if not run_dir.config_file.is_file():
+        model_dir = ModelDir.open(path)
+        graph = model_dir.encoder / "saved_model.pb"
+        return load_model_dir(model_dir), graph if graph.is_file() else model_dir.encoder
+    checkpoint = choose_checkpoint(run_dir).path
+    encoder, tokenizer = load_encoder(run_dir, checkpoint=checkpoint), load_tokenizer(run_dir)
+    length = run_dir.read_config(TrainRun).train.bucket_lengths[-1]
+    embedder = RunEmbedder(encoder, tokenizer, sequence_length=length)
+    return embedder, Path(f"{checkpoint}.index")
+
+
 def mine(
     inputs: Sequence[str],
     out: str | os.PathLike[str],
     encoder: Encoder,
     *,
-    model_files: Sequence[Path],
-    languages: Sequence[str] = (),
+    model_file: Path,
     count: int = 3,
     pool_size: int = 200_000,
     max_similarity: float = 0.9,
@@ -62,8 +86,7 @@ def mine(
       inputs: bitext, TSV or clean shards.
       out: a folder, either new or from an earlier run of the same job.
       encoder: embeds the sentences.
-      model_files: the files of its weights, which identify it.
-      languages: codes; empty means all.
+      model_file: identifies the encoder.
       count: negatives per pair.
       pool_size: approximate maximum number of pairs searched together. A larger language is
         searched in parts that keep the pairs of a source together.
@@ -71,18 +94,24 @@ def mine(
       overwrite: start over.
 
     Raises:
-      InputError: if the input is missing or broken, or `out` holds something else.
+      InputError: if a number is out of range, the input is missing or broken, or `out` holds
+        something else.
     """
+    for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
+        if value < least:
+            raise InputError(f"--{name} is {value}", remedy=f"give {least} or more")
+    if not -1 <= max_similarity <= 1:
+        raise InputError(f"--max-similarity is {max_similarity}", remedy="give -1 to 1")
     search = {"count": count, "pool_size": pool_size, "max_similarity": max_similarity}
-    check_options(out, **search, overwrite=overwrite)
     files = find_plain_files(inputs, kind=BITEXT)
-    files = [file for file in files if not languages or file.language in languages]
     settings = {
         **search,
         "inputs": stamps_of_files(file.path for file in files),
-        "model": stamps_of_files(model_files),
+        "model": stamps_of_files([model_file]),
     }
     out = Path(local_path(out))
+    if not (out / REPORT).is_file():
+        check_free(out, overwrite=overwrite)
     with locked(out):
         report = _start(out, settings, overwrite=overwrite)
         language_of = attrgetter("language")
@@ -97,40 +126,14 @@ def mine(
     return report
 
 
-def check_options(
-    out: str | os.PathLike[str],
-    *,
-    count: int,
-    pool_size: int,
-    max_similarity: float,
-    overwrite: bool,
-) -> None:
-    """Rejects options that `mine` would reject, before a model is trained for it.
-
-    Raises:
-      InputError: if a number is out of range, or `out` holds anything but such a job.
-    """
-    for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
-        if value < least:
-            raise InputError(f"--{name} is {value}", remedy=f"give {least} or more")
-    if not -1 <= max_similarity <= 1:
-        raise InputError(f"--max-similarity is {max_similarity}", remedy="give -1 to 1")
-    if not Path(local_path(out), REPORT).is_file():
-        check_free(out, overwrite=overwrite)
-
-
 def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
     """Returns the report so far; without one, or with `overwrite`, empties the folder."""
     if (out / REPORT).is_file() and not overwrite:
         report = json.loads((out / REPORT).read_text("utf-8"))
         before = report.get("settings", {})
         if changed := [key for key in settings if before.get(key) != settings[key]]:
-            raise InputError(
-                f"holds negatives mined with other settings ({', '.join(changed)})",
-                path=out,
-                remedy="choose another --out, or add --overwrite (and --model RUN_DIR, to avoid "
-                "training another model)",
-            )
+            problem = f"holds negatives mined with other settings ({', '.join(changed)})"
+            raise InputError(problem, path=out, remedy="choose another --out, or add --overwrite")
         return report
     check_free(out, overwrite=overwrite)
     empty(out)
@@ -164,9 +167,8 @@ def _mine_language(
             vectors = [encoder.encode(side) for side in (pool.sources, pool.targets)]
             found = choose(pool, *vectors, count=count, max_similarity=max_similarity)
             for pair, place in zip(some, pool.pair_sources, strict=True):
-                wrong = [pool.targets[i] for i in found.targets[place] if i >= 0]
-                columns = [*pair, *wrong, *[""] * (count - len(wrong))]
-                file.write(("\t".join(columns) + "\n").encode())
+                wrong = [pool.targets[i] if i >= 0 else "" for i in found.targets[place]]
+                file.write(("\t".join([*pair, *wrong]) + "\n").encode())
             sizes += (len(some), len(pool.sources), len(pool.targets))
             numbers = (found.targets[pool.pair_sources] >= 0).sum(axis=1)
             counts += np.bincount(numbers, minlength=len(counts))
@@ -193,26 +195,20 @@ def _pools(files: Sequence[CorpusFile], number: int, folder: Path) -> Iterator[l
 
     Pairs with equal sources share a pool. Several pools are temporary files in `folder`.
     """
+    chunks = _read(files)
     if number == 1:
-        yield [pair for chunk in _read(files) for pair in chunk]
+        yield list(chain.from_iterable(chunks))
         return
     with emptied(folder / ".pools") as parts:
-        held: dict[Path, list[str]] = {}
-
-        def append() -> None:
-            # Rarely, and files do not stay open: there may be more than can be open at once.
-            for path, lines in held.items():
-                with open(path, "a", encoding="utf-8", newline="\n") as file:
-                    file.writelines(lines)
-            held.clear()
-
-        for index, chunk in enumerate(_read(files), 1):
-            for source, target in chunk:
+        while some := list(islice(chunks, _CHUNKS_HELD)):
+            held: dict[int, list[str]] = defaultdict(list)
+            for source, target in chain.from_iterable(some):
                 part = zlib.crc32(text_key(source).encode()) % number
-                held.setdefault(parts / str(part), []).append(f"{source}\t{target}\n")
-            if index % _CHUNKS_HELD == 0:
-                append()
-        append()
+                held[part].append(f"{source}\t{target}\n")
+            # Files do not stay open: there may be more than can be open at once.
+            for part, lines in held.items():
+                with open(parts / str(part), "a", encoding="utf-8", newline="\n") as file:
+                    file.writelines(lines)
         for path in sorted(parts.iterdir()):
             yield [line.split("\t") for line in path.read_text("utf-8").split("\n")[:-1]]
 

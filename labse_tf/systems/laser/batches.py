@@ -28,14 +28,10 @@ LASER_FEATURES: Features = {
 
 
 class Direction(NamedTuple):
-    """A pair of languages, and the files that have it.
+    """Bitext files from a source language to a target, by their codes.
 
-    Attributes:
-      source: code.
-      target: code.
-      target_second: whether the target is the second side of each pair; else it is the first, in
-        the place of English.
-      files: bitext.
+    The target is the second side of each pair if `target_second`; else the first, in the place of
+    English.
     """
 
     source: str
@@ -91,14 +87,13 @@ def check_sources(directions: Sequence[Direction], targets: Sequence[str]) -> No
       InputError: naming the language.
     """
     sources = {one.source for one in directions}
-    for target in targets:
-        if target not in sources:
-            others = [code for code in targets if code != target]
-            raise InputError(
-                f"no pair translates {target}, so its sentences would get no vectors",
-                remedy=f"add pairs of {target} and {' or '.join(others)} to 'laser.bitext', or "
-                f"leave {target} out of 'laser.targets'",
-            )
+    if target := next((code for code in targets if code not in sources), None):
+        others = " or ".join(code for code in targets if code != target)
+        raise InputError(
+            f"no pair translates {target}, so its sentences would get no vectors",
+            remedy=f"add pairs of {target} and {others} to 'laser.bitext', or leave {target} out "
+            "of 'laser.targets'",
+        )
 
 
 def laser_batches(
@@ -148,9 +143,9 @@ def laser_batches(
 
     place = streams.position(step, seed)
     weights = _weights(settings, directions)
-    before = 0.0
-    if place.start:
-        before = place.start * _pairs_per_batch(tokenizer, directions, weights, lengths, rows)
+    before = float(place.start)
+    if before:
+        before *= _pairs_per_batch(tokenizer, directions, weights, lengths, rows)
     records = _mixed(directions, weights, seed=place.seed, before=before).batch(_PAIRS_PER_CALL)
     pairs = records.map(encode, num_parallel_calls=tf.data.AUTOTUNE).unbatch().map(cut)
     batches = pairs.bucket_by_sequence_length(
@@ -181,14 +176,13 @@ def _mixed(
 
     `weights` are their shares; `before` pairs were drawn before.
     """
-    named, shares = {}, {}
+    parts = []
     for number, (one, share) in enumerate(zip(directions, weights, strict=True)):
-        name = f"{number:05}"  # In the order of the directions.
         drawn = {one.files[0].language: round(share * before)}
         (stream,) = streams.language_streams(one.files, seed=seed + number, drawn=drawn).values()
         numbers = tf.data.Dataset.from_tensors(number).repeat()
-        named[name], shares[name] = tf.data.Dataset.zip((numbers, stream)), share
-    return streams.mix(named, shares, seed=seed)
+        parts.append(tf.data.Dataset.zip((numbers, stream)))
+    return tf.data.Dataset.sample_from_datasets(parts, weights=list(weights), seed=seed)
 
 
 def _pairs_per_batch(

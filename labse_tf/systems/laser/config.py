@@ -7,14 +7,7 @@ from dataclasses import field
 from pydantic import model_validator
 
 from labse_tf.config import Config, LoopConfig, OptimizerConfig, section
-from labse_tf.config.sections import (
-    Count,
-    Exponent,
-    NotNegative,
-    Range,
-    require,
-    require_buckets,
-)
+from labse_tf.config.sections import Count, Exponent, NotNegative, Range, require, require_buckets
 from labse_tf.languages import find_code
 
 
@@ -37,9 +30,9 @@ class LaserConfig:
     within plus and minus `initializer_range`, that of LASER's code. `sampled_softmax` is as in
     PretrainConfig: 0 is the whole vocabulary.
 
-    The loss on the first `held_out_size` pairs of `held_out` (as `bitext`) and of
-    `target_held_out` (as `target_bitext`), for each pair of languages, is measured every
-    `held_out_interval` steps and at the end; the best checkpoint is kept.
+    The loss on the first `held_out_size` pairs of `held_out` (as `bitext`), for each pair of
+    languages, is measured every `held_out_interval` steps and at the end; the best checkpoint is
+    kept.
     """
 
     bitext: list[str] = field(default_factory=list)
@@ -54,7 +47,6 @@ class LaserConfig:
     initializer_range: Range = 0.1
     sampled_softmax: NotNegative = 0
     held_out: list[str] = field(default_factory=list)
-    target_held_out: list[str] = field(default_factory=list)
     held_out_size: Count = 200
     held_out_interval: Count = 5000
     steps: NotNegative = 100_000
@@ -75,14 +67,12 @@ class LaserConfig:
         known = all(find_code(code) == code for code in self.targets)
         several = len(set(self.targets)) == len(self.targets) > 1
         require(known and several, "targets", "two or more different codes of languages")
-        for name in ("target_bitext", "target_held_out"):
-            parts = [entry.partition("=") for entry in getattr(self, name)]
-            fits = all(code in self.targets and path for code, _, path in parts)
-            require(fits, name, "a list of LANGUAGE=PATH, each language one of 'targets'")
+        parts = [entry.partition("=") for entry in self.target_bitext]
+        fits = all(code in self.targets and path for code, _, path in parts)
+        require(fits, "target_bitext", "a list of LANGUAGE=PATH, each language one of 'targets'")
         require_buckets(self.bucket_lengths, least=4)
-        longest = self.bucket_lengths[-1]
-        wanted = f"{longest} or more, the longest of 'bucket_lengths'"
-        require(self.batch_tokens >= longest, "batch_tokens", wanted)
+        wanted = f"{self.bucket_lengths[-1]} or more, the longest of 'bucket_lengths'"
+        require(self.batch_tokens >= self.bucket_lengths[-1], "batch_tokens", wanted)
         return self
 
 
@@ -95,6 +85,9 @@ class LaserRun(Config):
 
     @model_validator(mode="after")
     def _check(self) -> LaserRun:
+        for name in ("subwords", "ngrams"):
+            alone = not getattr(self.encoder, name)
+            require(alone, f"encoder.{name}", "empty: it is for `labse train`")
         if self.laser.corpora:
             fits = self.laser.bucket_lengths[-1] <= self.encoder.max_positions
             require(fits, "laser.bucket_lengths", "ascending, from 4 to encoder.max_positions")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_model_dir_output
+from labse_tf.cli.arguments import add_model_dir_output, add_options
 
 EXAMPLES = """examples:
   labse import-laser laser2.pt laser2.spm --out model
@@ -20,16 +20,17 @@ ipadic, for Greek transliterate: pip install 'labse-tf[laser]'. The result has n
 only this package reads it, with the same commands; the formats are hub and onnx (default: hub).
 
 Texts are cut to 512 tokens, unless --length says less. Nothing in the file is run: only tensors and
-containers are read. LASER3, a Transformer of fairseq, is refused. The formats hf and lite cannot
+containers are read. LASER3, a Transformer, is refused. The formats hf and lite cannot
 hold an LSTM. Mind the licence of the weights."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("weights", metavar="LASER.pt", help="the encoder, such as laser2.pt")
-    parser.add_argument(
-        "pieces",
-        metavar="LASER.spm",
-        help="SentencePiece model, as laser2.spm; or codes of fastBPE, named .fcodes",
+    add_options(
+        parser,
+        """
+        weights LASER.pt: the encoder, such as laser2.pt
+        pieces LASER.spm: SentencePiece model, as laser2.spm; or codes of fastBPE, named .fcodes
+        """,
     )
     add_model_dir_output(parser)
 
@@ -40,17 +41,13 @@ def run(args: argparse.Namespace) -> None:
     check_free(args.out, overwrite=args.overwrite)
     from labse_tf.systems.laser import import_laser as importing
 
-    of_2018 = args.pieces.endswith(importing.CODES_SUFFIX)
-    # The default of --format is for other models.
-    formats = "hub" if of_2018 and args.formats == "hub,text" else args.formats
-    (importing.import_laser_2018 if of_2018 else importing.import_laser)(
-        args.weights,
-        args.pieces,
-        args.out,
-        formats=formats.split(","),
-        length=args.length or importing.MAX_POSITIONS,
-        table=args.table,
-        licence=args.licence,
-        verified=not args.no_verify,
-        overwrite=args.overwrite,
-    )
+    files = (args.weights, args.pieces, args.out)
+    options = {name: getattr(args, name) for name in ("table", "licence", "overwrite")}
+    options["length"] = args.length or importing.MAX_POSITIONS
+    if args.pieces.endswith(importing.CODES_SUFFIX):
+        # The default of --format is for other models.
+        formats = "hub" if args.formats == "hub,text" else args.formats
+        importing.import_laser_2018(*files, formats=formats.split(","), **options)
+        return
+    options["verified"] = not args.no_verify
+    importing.import_laser(*files, formats=args.formats.split(","), **options)

@@ -47,19 +47,20 @@ class BiLstmEncoder(tf_keras.layers.Layer):
             initializer=_uniform(spread),
             name="word_embeddings",
         )
+
+        def lstm(name: str) -> tf_keras.layers.LSTM:
+            return tf_keras.layers.LSTM(
+                config.hidden_size // 2,
+                return_sequences=True,
+                kernel_initializer=_uniform(spread),
+                recurrent_initializer=_uniform(spread),
+                bias_initializer=_uniform(spread),
+                unit_forget_bias=False,
+                name=name,
+            )
+
         self._forward, self._backward = (
-            [
-                tf_keras.layers.LSTM(
-                    config.hidden_size // 2,
-                    return_sequences=True,
-                    kernel_initializer=_uniform(spread),
-                    recurrent_initializer=_uniform(spread),
-                    bias_initializer=_uniform(spread),
-                    unit_forget_bias=False,
-                    name=f"lstm/layer_{number}/{direction}",
-                )
-                for number in range(num_layers)
-            ]
+            [lstm(f"lstm/layer_{number}/{direction}") for number in range(num_layers)]
             for direction in ("forward", "backward")
         )
         # One layer has nothing behind it that would call this.
@@ -76,13 +77,10 @@ class BiLstmEncoder(tf_keras.layers.Layer):
         """Returns int32 `[batch, length]`: the rows of the table that `inputs` read."""
         return inputs["input_word_ids"]
 
-    def call(
-        self, inputs: dict[str, tf.Tensor], training: bool | None = None
-    ) -> dict[str, tf.Tensor]:
-        """Returns `pooled_output`, `[batch, hidden_size]`, and the tokens' vectors.
+    def call(self, inputs: dict[str, tf.Tensor], training: bool | None = None):
+        """Returns `pooled_output`, `[batch, hidden_size]`, and the vectors of the tokens.
 
-        The latter are `sequence_output` (`[batch, length, hidden_size]`) and `encoder_outputs`: a
-        list of such, one per layer. Inputs are int32 `[batch, length]`, as of `Tokenizer.pack`.
+        `sequence_output` is `[batch, length, hidden_size]`, `encoder_outputs` a list of such.
         """
         mask = inputs["input_mask"] > 0
         lengths = tf.reduce_sum(inputs["input_mask"], axis=1)
@@ -170,8 +168,7 @@ class LaserDecoder(tf_keras.layers.Layer):
     def call(self, inputs: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         """Returns U h_t + a: `[batch, length, output_size]`.
 
-        Inputs are the arguments of `start`, and the tokens before those to predict, int32 `[batch,
-        length]`.
+        Takes the arguments of `start`, and the tokens before, int32 `[batch, length]`.
         """
         vectors, languages, previous = inputs
         state = self.start(vectors, languages)
@@ -182,8 +179,7 @@ class LaserDecoder(tf_keras.layers.Layer):
     def start(self, vectors: tf.Tensor, languages: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns the state before the first token, for `step`: a dict of `[batch, ...]`.
 
-        Takes the sources' vectors, `[batch, dim]`, and numbers of target languages, int32
-        `[batch]`.
+        Takes the sources' vectors, `[batch, dim]`, and target languages' numbers, int32 `[batch]`.
         """
         if self._rescale:
             vectors = tf.math.l2_normalize(vectors, axis=-1) * vectors.shape[-1] ** 0.5
@@ -226,8 +222,8 @@ class _Recurrence(tf_keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor, states: list[tf.Tensor]):
         hidden, cell = states
-        gates = tf.split(inputs + tf.matmul(hidden, self._kernel), 4, axis=-1)
-        into, forget, candidate, out = gates
+        gates = inputs + tf.matmul(hidden, self._kernel)
+        into, forget, candidate, out = tf.split(gates, 4, axis=-1)
         cell = tf.sigmoid(forget) * cell + tf.sigmoid(into) * tf.tanh(candidate)
         hidden = tf.sigmoid(out) * tf.tanh(cell)
         return hidden, [hidden, cell]

@@ -1,13 +1,12 @@
 """LASER's tokenisers: LASER2's, which is a TensorFlow graph, and the 2018 encoder's, in Python.
 
-LASER2: punctuation by Moses' rules, lower case, SentencePiece, LASER's ids. The order and the rules
-are those of laser_encoders/laser_tokenizer.py in facebookresearch/LASER, which calls the English
-rules of Moses' normalize-punctuation.perl (with its `-penn`, as sacremoses has them) for all
-languages. Two things differ, as they must be one graph: characters that Unicode has not assigned
-stay, and letters are lower-cased one by one.
+LASER2: punctuation, lower case, SentencePiece, LASER's ids, as laser_encoders/laser_tokenizer.py in
+facebookresearch/LASER does it, with the English rules of Moses' normalize-punctuation.perl (and its
+`-penn`, as sacremoses has them) for all languages. Two things differ, as it must be one graph:
+characters that Unicode has not assigned stay, and letters are lower-cased one by one.
 
-The encoder of 2018: words by rules and programs that no graph can hold. So a model dir has the
-files of the byte-pair encodings in place of the folder `preprocessor`, and `labse_tf` runs them.
+The encoder of 2018: words by rules and programs that no graph can hold, so a model dir has the
+files of the byte-pair encodings in place of the folder `preprocessor`.
 """
 
 from __future__ import annotations
@@ -60,6 +59,28 @@ def normalize(strings: tf.Tensor) -> tf.Tensor:
     return tf.strings.lower(strings, encoding="utf-8")
 
 
+def pack_segments(
+    segments: list[tf.RaggedTensor], seq_length: int | tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
+    segments = text.RoundRobinTrimmer(seq_length - len(segments)).trim(segments)
+    ends = tf.fill([segments[0].nrows(), 1], END)
+    ended = [tf.concat([one, ends], axis=1) for one in segments]
+    types = [tf.ones_like(one) * number for number, one in enumerate(ended)]
+    ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
+    shape = tf.stack([ids.nrows(), tf.cast(seq_length, ids.row_splits.dtype)])
+
+    def padded(ragged: tf.RaggedTensor, padding: int) -> tf.Tensor:
+        static = [None, None if tf.is_tensor(seq_length) else seq_length]
+        return tf.ensure_shape(ragged.to_tensor(padding, shape=shape), static)
+
+    return {
+        "input_word_ids": padded(ids, PADDING),
+        "input_mask": padded(tf.ones_like(ids), 0),
+        "input_type_ids": padded(types, 0),
+    }
+
+
 class LaserTokenizer:
     """What an export needs of a `Tokenizer`: there is no mask, and nothing before the first one."""
 
@@ -80,54 +101,27 @@ class LaserTokenizer:
         known = {**dictionary, **SPECIAL_TOKENS}
         names = [pieces.id_to_piece(number) for number in range(pieces.get_piece_size())]
         ids = [known.get(name, UNKNOWN) for name in names]
-        check_dictionary(names, known, model_file, remedy="use the .spm and the .pt of one model")
+        check_dictionary(names, known, model_file)
         self.tokens = tokens_of(dictionary)
-        self.special_tokens = {
-            "vocab_size": len(self.tokens),
-            "padding_id": PADDING,
-            "end_of_segment_id": END,
-        }
+        sizes = {"vocab_size": len(self.tokens)}
+        self.special_tokens = {**sizes, "padding_id": PADDING, "end_of_segment_id": END}
         self.layer = SentencePieceLayer(model, normalize=normalize, ids=ids)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """`[batch]` strings -> int32 ragged `[batch, (tokens)]`, without special tokens."""
         return self.layer(strings).merge_dims(1, 2)
 
-    def pack(
-        self, segments: list[tf.RaggedTensor], length: int | tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments: see `pack_segments`."""
-        return pack_segments(segments, length)
+    pack = staticmethod(pack_segments)
 
 
 def check_dictionary(
-    names: Sequence[str], known: Mapping[str, int], path: str | os.PathLike[str], *, remedy: str
+    names: Sequence[str], known: Mapping[str, int], path: str | os.PathLike[str]
 ) -> None:
     """Raises InputError if the dictionary of the weights lacks most of a file's pieces."""
     unknown = sum(known.get(name, UNKNOWN) == UNKNOWN for name in names)
     if unknown > len(names) / 2:
         problem = f"the dictionary of the weights lacks {unknown} of its {len(names)} pieces"
-        raise InputError(problem, path=path, remedy=remedy)
-
-
-def pack_segments(segments: list[tf.RaggedTensor], length: int | tf.Tensor) -> dict[str, tf.Tensor]:
-    """Packs one or two segments as `a </s> b </s>`, else as `Tokenizer.pack`."""
-    segments = text.RoundRobinTrimmer(length - len(segments)).trim(segments)
-    ends = tf.fill([segments[0].nrows(), 1], END)
-    ended = [tf.concat([one, ends], axis=1) for one in segments]
-    types = [tf.ones_like(one) * number for number, one in enumerate(ended)]
-    ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
-    shape = tf.stack([ids.nrows(), tf.cast(length, ids.row_splits.dtype)])
-
-    def padded(ragged: tf.RaggedTensor, padding: int) -> tf.Tensor:
-        static = [None, None if tf.is_tensor(length) else length]
-        return tf.ensure_shape(ragged.to_tensor(padding, shape=shape), static)
-
-    return {
-        "input_word_ids": padded(ids, PADDING),
-        "input_mask": padded(tf.ones_like(ids), 0),
-        "input_type_ids": padded(types, 0),
-    }
+        raise InputError(problem, path=path, remedy="use the files of one model")
 
 
 def tokens_of(dictionary: Mapping[str, int]) -> list[str]:
@@ -144,23 +138,17 @@ class FastBpe:
 
     A word begins as its characters, the last with `</w>`. Of all pairs of neighbours the one that
     was learned first is joined, wherever it occurs, until none is known (Sennrich et al. 2016,
-    arXiv 1508.07909, algorithm 1). A piece that the vocabulary lacks is then split again into the
-    two that it was joined from, and so on down to characters. In text, a piece within a word ends
-    in `@@`.
-
-    Attributes:
-      vocabulary: the pieces, as in text.
+    arXiv 1508.07909, algorithm 1). A piece that `vocabulary` lacks is then split again into the two
+    that it was joined from, down to characters. In text, a piece within a word ends in `@@`.
     """
 
     def __init__(
         self, codes_file: str | os.PathLike[str], vocab_file: str | os.PathLike[str]
     ) -> None:
-        """Reads the files of `fast learnbpe` and `fast getvocab`.
-
-        Their lines are `left right count`, the first merge first, and `piece count`.
+        """Reads the files of `fast learnbpe`, `left right count` a line, and of `fast getvocab`.
 
         Raises:
-          InputError: if a file is missing, or a line is not like that.
+          InputError: if a file is missing, or a line is not like that, or not `piece count`.
         """
         pairs = [tuple(columns[:2]) for columns in _columns(codes_file, "left right count")]
         self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(pairs)))}
@@ -189,10 +177,7 @@ class FastBpe:
         return pieces
 
     def _known(self, piece: str, *, is_last: bool) -> Iterator[str]:
-        """Yields the piece, as in text, if the vocabulary has it, else its parts.
-
-        A character has no parts.
-        """
+        """Yields the piece, as in text, if it is known or a character, else its parts."""
         text_ = piece.removesuffix(_END_OF_WORD) if is_last else piece + CONTINUED
         if piece not in self._parts or text_ in self.vocabulary:
             yield text_
@@ -206,12 +191,9 @@ def _columns(path: str | os.PathLike[str], names: str) -> Iterator[list[str]]:
     for number, line in read_lines(path):
         columns = line.split(" ")
         if len(columns) != len(names.split()) or not all(columns) or not columns[-1].isdecimal():
-            raise InputError(
-                f"the line is not '{names}', as fastBPE writes it",
-                path=path,
-                line=number,
-                remedy="name the files that belong to the encoder, such as 93langs.fcodes",
-            )
+            problem = f"the line is not '{names}', as fastBPE writes it"
+            remedy = "name the files that belong to the encoder, such as 93langs.fcodes"
+            raise InputError(problem, path=path, line=number, remedy=remedy)
         yield columns
 
 
@@ -232,23 +214,16 @@ class Laser2018Preprocessor:
         Raises:
           InputError: if a package is missing that a text's language needs.
         """
-        rows = [
-            [
-                self._ids.get(piece, UNKNOWN)
-                for word in self._words(one.decode("utf-8", "replace"))
-                for piece in self._bpe.split(word)
-            ]
-            for one in strings.numpy()
-        ]
+        rows = []
+        for one in strings.numpy():
+            words = self._words(one.decode("utf-8", "replace"))
+            pieces = (piece for word in words for piece in self._bpe.split(word))
+            rows.append([self._ids.get(piece, UNKNOWN) for piece in pieces])
         flat = np.fromiter((number for row in rows for number in row), np.int32)
         tokens = tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
         return tf.RaggedTensor.from_row_splits(tokens, tf.range(tokens.nrows() + 1), validate=False)
 
-    def bert_pack_inputs(
-        self, segments: list[tf.RaggedTensor], seq_length: int | tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Packs one or two segments, int32 ragged `[batch, (tokens)]`: see `pack_segments`."""
-        return pack_segments(segments, seq_length)
+    bert_pack_inputs = staticmethod(pack_segments)
 
     def __call__(self, strings: tf.Tensor) -> dict[str, tf.Tensor]:
         """`[batch]` strings -> dict of int32 `[batch, length]`, as a SavedModel's."""

@@ -25,15 +25,14 @@ from labse_tf.errors import InputError
 from labse_tf.files.textio import check_file
 
 _DTYPES = {
-    "FloatStorage": np.float32,
-    "DoubleStorage": np.float64,
-    "HalfStorage": np.float16,
-    "LongStorage": np.int64,
-    "IntStorage": np.int32,
+    "FloatStorage": "<f4",
+    "DoubleStorage": "<f8",
+    "HalfStorage": "<f2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
 }
 _MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
 _MAGIC_PICKLE = pickle.dumps(_MAGIC, protocol=2)
-_LENGTH = np.dtype("<i8")
 # (type, key, count of numbers) -> the numbers of a storage.
 _Storages = Callable[[np.dtype, str, int], np.ndarray]
 # What a broken pickle or archive raises.
@@ -44,50 +43,39 @@ _DAMAGE = (
 )
 
 
-class UnknownNameError(InputError):
-    """A file names something else than tensors and containers: `name`, with its module."""
-
-    def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
-        super().__init__(
-            f"names {name}, which is no tensor that this reader knows",
-            path=path,
-            remedy="name another file; if it should have tensors alone, do not open it elsewhere",
-        )
-        self.name = name
-
-
 class _Refused(Exception):
     pass
 
 
 class _StorageType(NamedTuple):
-    dtype: type
+    dtype: np.dtype
 
 
 def read_torch_file(path: str | os.PathLike[str]) -> Any:
     """Returns the content of a file of `torch.save`, with NumPy arrays for its tensors.
 
     Raises:
-      InputError: if it is missing, no such file, or damaged.
-      UnknownNameError: if it names anything else than tensors and containers.
+      InputError: if it is missing, no such file, or damaged, or names anything else than tensors
+        and containers.
     """
-    path = check_file(path)
+    path, remedy = check_file(path), "fetch it again"
     with open(path, "rb") as file:
         if file.peek(len(_MAGIC_PICKLE)).startswith(_MAGIC_PICKLE):
             read = _read_row_of_pickles
         elif zipfile.is_zipfile(file):
             read = _read_archive
         else:
-            raise InputError("is no file of torch.save", path=path, remedy="fetch it again")
+            raise InputError("is no file of torch.save", path=path, remedy=remedy)
         file.seek(0)
         try:
             return read(file)
         except _Refused as error:
-            raise UnknownNameError(str(error), path) from error
+            problem = f"names {error}, which is no tensor that this reader knows"
+            remedy = "name another file; if it should have tensors alone, do not open it elsewhere"
+            raise InputError(problem, path=path, remedy=remedy) from error
         except _DAMAGE as error:
-            raise InputError(
-                f"is damaged ({type(error).__name__}: {error})", path=path, remedy="fetch it again"
-            ) from error
+            problem = f"is damaged ({type(error).__name__}: {error})"
+            raise InputError(problem, path=path, remedy=remedy) from error
 
 
 def _read_archive(file: BinaryIO) -> Any:
@@ -106,18 +94,10 @@ def _read_archive(file: BinaryIO) -> Any:
 
 
 def _read_row_of_pickles(file: BinaryIO) -> Any:
-    def no_storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
-        raise ValueError("a tensor where there is none")
+    left, storages = os.fstat(file.fileno()).st_size, {}
 
-    def load_plain() -> Any:
-        return _Unpickler(file, no_storage).load()
-
-    if (load_plain(), load_plain()) != (_MAGIC, _VERSION):
-        raise ValueError("of an unknown version")
-    if load_plain()["little_endian"] is not True:
-        raise ValueError("written by a big-endian machine")
-    storages: dict[str, np.ndarray] = {}
-    left = os.fstat(file.fileno()).st_size
+    def load(storage: _Storages | None = None) -> Any:
+        return _Unpickler(file, storage).load()
 
     def storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
         """Returns room for the numbers: they come after the tensors, which are views of them."""
@@ -131,13 +111,13 @@ def _read_row_of_pickles(file: BinaryIO) -> Any:
             raise ValueError(f"storage {key} has two sizes")
         return storages[key]
 
-    content = _Unpickler(file, storage).load()
-    keys = load_plain()
+    if (load(), load(), load()["little_endian"]) != (_MAGIC, _VERSION, True):
+        raise ValueError("of an unknown version, or written by a big-endian machine")
+    content, keys = load(storage), load()
     if sorted(keys) != sorted(storages):
         raise ValueError("other storages than its tensors name")
     for key in keys:
-        length = np.frombuffer(file.read(_LENGTH.itemsize), _LENGTH)
-        numbers = storages[key]
+        numbers, length = storages[key], int.from_bytes(file.read(8), "little")
         if length != len(numbers) or file.readinto(numbers.view(np.uint8)) != numbers.nbytes:
             raise EOFError(f"storage {key} is cut off")
     return content
@@ -146,7 +126,7 @@ def _read_row_of_pickles(file: BinaryIO) -> Any:
 class _Unpickler(pickle.Unpickler):
     """Knows the names that a file of tensors has, and no others."""
 
-    def __init__(self, file: BinaryIO, storage: _Storages) -> None:
+    def __init__(self, file: BinaryIO, storage: _Storages | None) -> None:
         super().__init__(file)
         self._storage = storage
 
@@ -156,16 +136,16 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
         if module == "torch" and name in _DTYPES:
-            return _StorageType(_DTYPES[name])
+            return _StorageType(np.dtype(_DTYPES[name]))
         raise _Refused(f"{module}.{name}")
 
     def persistent_load(self, pid: tuple) -> np.ndarray:
         kind, storage, key, _, count, *view = pid
         if kind != "storage" or not isinstance(storage, _StorageType) or not str(key).isdigit():
             raise _Refused(repr(pid))
-        if view not in ([], [None]):
-            raise ValueError("parts of storages, of PyTorch before 0.4")
-        return self._storage(np.dtype(storage.dtype).newbyteorder("<"), key, count)
+        if self._storage is None or view not in ([], [None]):
+            raise ValueError("a tensor where there is none, or of PyTorch before 0.4")
+        return self._storage(storage.dtype, key, count)
 
 
 class _Rebuild:

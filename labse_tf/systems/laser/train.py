@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ import tf_keras
 
 from labse_tf.config import BILSTM
 from labse_tf.data import texts
-from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT
 from labse_tf.losses import draw_uniform, sampled_softmax
 from labse_tf.model.encoder import build_encoder, precision
@@ -59,14 +59,9 @@ def train(
         share a batch.
     """
     settings, tokenizer = config.laser, load_tokenizer(run_dir)
-    if config.encoder.has_parts:
-        raise InputError(
-            "'encoder.subwords' and 'ngrams' are for `labse train`", remedy="leave them empty"
-        )
     codes = (settings.targets, config.languages)
-    directions = find_directions(
-        settings.bitext, settings.target_bitext, *codes, key="laser.bitext"
-    )
+    corpora = (settings.bitext, settings.target_bitext)
+    directions = find_directions(*corpora, *codes, key="laser.bitext")
     check_sources(directions, settings.targets)
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
@@ -79,12 +74,11 @@ def train(
     end_token = tokenizer.special_tokens["end_of_segment_id"]
     objective = Translation(**parts, end_token=end_token, samples=settings.sampled_softmax)
     validation = None
-    if settings.held_out or settings.target_held_out:
-        held_out = find_directions(
-            settings.held_out, settings.target_held_out, *codes, key="laser.held_out"
-        )
+    if settings.held_out:
+        held_out = find_directions(settings.held_out, (), *codes, key="laser.held_out")
+        held_out = read_held_out(settings, tokenizer, held_out)
         validation = Validation(
-            HeldOutTranslation(strategy, objective, read_held_out(settings, tokenizer, held_out)),
+            HeldOutTranslation(strategy, objective, held_out),
             settings.held_out_interval,
             best=tf.train.Checkpoint(**parts),
             measure=(_TASK, "loss"),
@@ -92,8 +86,7 @@ def train(
         )
 
     def batches(step: int) -> tf.data.Dataset:
-        replicas = strategy.num_replicas_in_sync
-        order = {"seed": config.seed, "replicas": replicas, "step": step}
+        order = {"seed": config.seed, "replicas": strategy.num_replicas_in_sync, "step": step}
         return laser_batches(settings, tokenizer, directions, **order)
 
     stage = Stage(
@@ -132,8 +125,8 @@ class Translation(Objective):
     ) -> None:
         """Takes an encoder, whose dropout must be replayable, and a decoder for its vectors.
 
-        `end_token` is the id that a target ends with, and that the decoder reads first. `samples`
-        are tokens of the softmax, see `sampled_softmax`; 0: the whole vocabulary.
+        A target ends with `end_token`, which the decoder reads first. `samples` is as in
+        `sampled_softmax`; 0: the whole vocabulary.
         """
         super().__init__({"encoder": encoder, "decoder": decoder}, features=LASER_FEATURES)
         self._encoder, self._decoder = encoder, decoder
@@ -156,17 +149,14 @@ class Translation(Objective):
         return tf.reduce_sum(losses * is_token) / total, tf.reduce_sum(hits * is_token) / total
 
     def sums(self, batch: Batch) -> tf.Tensor:
-        """Returns the sums of cross-entropy, correct predictions and tokens, float32 `[3]`.
-
-        The softmax is over the whole vocabulary.
-        """
+        """Returns the sums of cross-entropy, hits and tokens, float32 `[3]`: full softmax."""
         losses, hits, is_token = self._predict(batch, None, training=False)
         return tf.stack([tf.reduce_sum(one * is_token) for one in (losses, hits, is_token)])
 
     def _predict(self, batch: Batch, step: tf.Tensor | None, *, training: bool):
-        """Returns cross-entropy in nats, correctness and whether it is a token, 1 or 0, of each.
+        """Returns cross-entropy in nats, whether it is a hit, and a token: shaped as the targets.
 
-        All are shaped as the targets. With a `step`, the softmax is sampled.
+        With a `step`, the softmax is sampled.
         """
         decoder, targets = self._decoder, batch["targets"]
         vectors = self._encoder(batch, training=training)["pooled_output"]
@@ -210,24 +200,21 @@ def read_held_out(
 
     They are the first `held_out_size` pairs of each, cut to the last of `bucket_lengths`.
     """
-    found: dict[str, list[Batch]] = {}
+    found: dict[str, list[Batch]] = defaultdict(list)
     for one in directions:
         records = texts.concatenate([texts.records(file) for file in one.files])
         with texts.input_errors():
             some = list(records.batch(settings.held_out_size).take(1))
         if not some:
             raise texts.no_records()
-        sides = texts.parse(BITEXT, some[0])
-        sides = sides if one.target_second else sides[::-1]
+        sides = texts.parse(BITEXT, some[0])[:: 1 if one.target_second else -1]
         sides = encode_pairs(tokenizer, *sides, longest=settings.bucket_lengths[-1])
-        number = settings.targets.index(one.target)
         longest = int(sides[1].bounding_shape(axis=1))
         rows = max(1, _BYTES_OF_LOGITS // (4 * longest * len(tokenizer.tokens)))
         for start in range(0, sides[0].nrows(), rows):
             source, target = (side[start : start + rows].to_tensor() for side in sides)
-            batch = features_of(source, target, tf.fill([tf.shape(source)[0]], number))
-            # Pairs of one name may be in two kinds of corpora.
-            found.setdefault(one.name, []).append(batch)
+            language = tf.fill([tf.shape(source)[0]], settings.targets.index(one.target))
+            found[one.name].append(features_of(source, target, language))
     return found
 
 
@@ -241,7 +228,8 @@ class HeldOutTranslation(orbit.AbstractEvaluator):
         held_out: dict[str, list[Batch]],
     ) -> None:
         """Takes an objective made under `strategy`, and batches from `read_held_out`."""
-        self._strategy, self._objective, self._held_out = strategy, objective, held_out
+        self._strategy, self._held_out = strategy, held_out
+        self._sums = tf.function(objective.sums, reduce_retracing=True)
 
     def evaluate(self, num_steps: tf.Tensor) -> dict:
         """Returns `{"translation": {loss, perplexity, accuracy, tokens, by_pair: {name: {...}}}}`.
@@ -249,21 +237,14 @@ class HeldOutTranslation(orbit.AbstractEvaluator):
         The loss is in nats per token, [SEP] included; the perplexity is e to its power. `num_steps`
         is ignored: all pairs are measured.
         """
-        sums = {
-            name: np.sum([self._sums(batch) for batch in batches], axis=0)
-            for name, batches in self._held_out.items()
-        }
+        sums = {}
+        for name, batches in self._held_out.items():
+            # Each replica computes the same; a few hundred sentences are not worth splitting.
+            found = [self._strategy.run(self._sums, args=(batch,)) for batch in batches]
+            local = [self._strategy.experimental_local_results(one)[0].numpy() for one in found]
+            sums[name] = np.sum(local, axis=0, dtype=np.float64)
         by_pair = {name: _means(one) for name, one in sums.items()}
         return {_TASK: {**_means(np.sum(list(sums.values()), axis=0)), "by_pair": by_pair}}
-
-    def _sums(self, batch: Batch) -> np.ndarray:
-        # Each replica computes the same; a few hundred sentences are not worth splitting.
-        sums = self._strategy.run(self._batch_sums, args=(batch,))
-        return self._strategy.experimental_local_results(sums)[0].numpy().astype(np.float64)
-
-    @tf.function(reduce_retracing=True)
-    def _batch_sums(self, batch: Batch) -> tf.Tensor:
-        return self._objective.sums(batch)
 
 
 def _means(sums: np.ndarray) -> dict[str, float]:

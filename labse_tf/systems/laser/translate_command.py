@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from labse_tf.cli.arguments import add_overwrite
+from labse_tf.cli.arguments import OVERWRITE, add_options
 
 EXAMPLES = """examples:
   labse translate runs/laser sentences.txt --to en --out english.txt
@@ -18,18 +18,17 @@ do not tell them. `labse eval translation` gives its BLEU."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN")
-    parser.add_argument("input", metavar="INPUT", help="one sentence per line")
-    parser.add_argument("--to", required=True, metavar="LANGUAGE", help="code, such as en")
-    parser.add_argument("--out", required=True, metavar="FILE", help="one translation per line")
-    parser.add_argument(
-        "--beam",
-        type=int,
-        default=4,
-        metavar="N",
-        help="translations that are kept at each token; 1 is fastest (default: %(default)s)",
+    add_options(
+        parser,
+        """
+        run RUN: of `labse train-laser` or `labse corpus train-cds`
+        input INPUT: one sentence per line
+        --to CODE!: the language, such as en
+        --out FILE!: one translation per line
+        --beam N=4: translations that are kept at each token; 1 is fastest
+        """,
+        OVERWRITE,
     )
-    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> None:

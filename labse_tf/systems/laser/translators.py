@@ -28,7 +28,7 @@ from labse_tf.training.runs.run_dir import RunDir, open_existing
 # Wu et al. 2016, "Google's Neural Machine Translation System", equation 14: scores are divided by
 # ((5 + length) / 6) to this power. The Model Garden's default.
 LENGTH_PENALTY = 0.6
-# Of the sources of a batch, padding included, times the beam.
+# Tokens of the sources of a batch, padding included, times the beam.
 _TOKENS_PER_BATCH = 4096
 # A translation has at most this many tokens more than twice the longest source of its batch.
 _MORE_TOKENS = 10
@@ -40,10 +40,10 @@ class Translator(abc.ABC):
     """A loaded translator.
 
     Attributes:
-      languages: codes of the languages that it translates into; None if any may be tried.
+      languages: codes of the languages that it translates into.
     """
 
-    languages: list[str] | None = None
+    languages: list[str]
 
     def __init__(self, run_dir: RunDir, *, longest: int, beam_size: int) -> None:
         self._tokenizer = load_tokenizer(run_dir)
@@ -63,11 +63,9 @@ class Translator(abc.ABC):
         Raises:
           InputError: if it was not trained to translate into `language`.
         """
-        if self.languages is not None and language not in self.languages:
-            raise InputError(
-                f"the run does not translate into {language}",
-                remedy=f"choose from {', '.join(self.languages)}",
-            )
+        if language not in self.languages:
+            remedy = f"choose from {', '.join(self.languages)}"
+            raise InputError(f"the run does not translate into {language}", remedy=remedy)
         if not texts:
             return []
         tokens = self._tokenizer(tf.constant(list(texts)))[:, : self._longest - _SPECIALS]
@@ -140,14 +138,11 @@ def search(
     most: int | tf.Tensor,
     length_penalty: float = LENGTH_PENALTY,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns translations by beam search, the best first, without the token they start from.
+    """Returns translations of at most `most` tokens by beam search, the best first.
 
-    Takes a `LaserDecoder` and its `start`. A translation has `most` tokens at most, and ends with
-    `end_token`, which the decoder reads first.
-
-    Returns:
-      int32 `[batch, beam_size, length]`, padded with 0, and their scores, float32 `[batch,
-      beam_size]`: log-likelihoods in nats, divided by the penalty.
+    Takes a `LaserDecoder` and its `start`. The decoder reads `end_token` first, which ends a
+    translation too. Translations are int32 `[batch, beam_size, length]`, padded with 0; scores are
+    float32 `[batch, beam_size]`: log-likelihoods in nats, divided by the penalty.
     """
 
     def logits_of(ids, index, cache):
@@ -179,9 +174,6 @@ def open_translator(path: str | os.PathLike[str], *, beam_size: int = 4) -> Tran
             return find("TRANSLATORS", name)(run_dir, name=name, beam_size=beam_size)
     chosen = choose_checkpoint(run_dir).path
     if not has_part(chosen, "decoder"):
-        raise InputError(
-            "the run trained no translator",
-            path=path,
-            remedy="name a run of `labse train-laser` or `labse corpus train-cds`",
-        )
+        remedy = "name a run of `labse train-laser` or `labse corpus train-cds`"
+        raise InputError("the run trained no translator", path=path, remedy=remedy)
     return LaserTranslator(run_dir, chosen, beam_size=beam_size)

@@ -14,15 +14,22 @@ data; sacremoses has them.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import regex
 
 from labse_tf.errors import InputError
 from labse_tf.languages import find_code
 from labse_tf.tokenization.language_id import identify
+
+# The letters of which a text must have one, so that its language needs more than Moses' rules; and
+# the packages that do more.
+_LETTERS = {
+    "zh": regex.compile(r"\p{Han}"),
+    "ja": regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]"),
+    "el": regex.compile(r"\p{Greek}"),
+}
+_PACKAGES = {"zh": "jieba", "ja": "mecab-python3 ipadic", "el": "transliterate"}
 
 
 class LaserWords:
@@ -31,9 +38,7 @@ class LaserWords:
     def __init__(self, language: str | None = None) -> None:
         """Takes a language's code; None: identifies the language of each text.
 
-        A wrong one changes little but in Chinese, Japanese and Greek, and for apostrophes in
-        English, French, Italian and Irish. Raises InputError if it is no code of two or three
-        letters.
+        Raises InputError if it is no code of two or three letters.
         """
         if language is not None:
             if not regex.fullmatch("[a-z]{2,3}", language):
@@ -55,48 +60,31 @@ class LaserWords:
         # Of no language that is known, "": Moses' rules for all others.
         language = self._language or identify([text])[0][0] or ""
         text = self._tokenizer(language)(normalize(text, language))
-        if language in _FURTHER:
-            letters, change = _FURTHER[language]
-            text = change()(text) if letters.search(text) else text
+        if language in _LETTERS and _LETTERS[language].search(text):
+            text = _find_further(language)(text)
         return text.lower().split()
 
 
 @functools.cache
-def _jieba() -> Callable[[str], str]:
-    jieba = _import("jieba", what="Chinese", packages="jieba")
-    jieba.setLogLevel("WARNING")
-    return lambda text: " ".join(jieba.cut(text))
-
-
-@functools.cache
-def _mecab() -> Callable[[str], str]:
-    needs = {"what": "Japanese", "packages": "mecab-python3 ipadic"}
-    mecab, ipadic = _import("MeCab", **needs), _import("ipadic", **needs)
-    return mecab.Tagger(f"-O wakati -b 50000 {ipadic.MECAB_ARGS}").parse
-
-
-@functools.cache
-def _latin() -> Callable[[str], str]:
-    transliterate = _import("transliterate", what="Greek", packages="transliterate")
-    return lambda text: transliterate.translit(text, "el", reversed=True)
-
-
-# Language -> the letters of which a text must have one, and what gives the function to call then.
-_FURTHER = {
-    "zh": (regex.compile(r"\p{Han}"), _jieba),
-    "ja": (regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]"), _mecab),
-    "el": (regex.compile(r"\p{Greek}"), _latin),
-}
-
-
-def _import(module: str, *, what: str, packages: str) -> Any:
+def _find_further(language: str) -> Callable[[str], str]:
+    """Returns the function from text of Moses' words to LASER's, of a language of _PACKAGES."""
     try:
-        return importlib.import_module(module)
+        if language == "zh":
+            import jieba
+
+            jieba.setLogLevel("WARNING")
+            return lambda text: " ".join(jieba.cut(text))
+        if language == "ja":
+            import ipadic
+            import MeCab
+
+            return MeCab.Tagger(f"-O wakati -b 50000 {ipadic.MECAB_ARGS}").parse
+        import transliterate
+
+        return lambda text: transliterate.translit(text, "el", reversed=True)
     except ImportError as error:
-        raise InputError(
-            f"text in {what} needs a package that is missing ({error})",
-            remedy=f"pip install {packages}",
-        ) from error
+        problem = f"text in the language {language} needs a package that is missing ({error})"
+        raise InputError(problem, remedy=f"pip install {_PACKAGES[language]}") from error
 
 
 # Languages that release 4.0 has abbreviations of. All others get those of English.
@@ -256,8 +244,6 @@ def _abbreviations(language: str) -> Iterable[str]:
     try:
         from sacremoses.corpus import NonbreakingPrefixes
     except ImportError as error:
-        raise InputError(
-            f"LASER's encoder of 2018 needs the abbreviations of sacremoses ({error})",
-            remedy="pip install sacremoses",
-        ) from error
+        problem = f"LASER's encoder of 2018 needs the abbreviations of sacremoses ({error})"
+        raise InputError(problem, remedy="pip install sacremoses") from error
     return NonbreakingPrefixes().words(language)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -14,12 +15,12 @@ from labse_tf.errors import InputError
 from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.protocol import EncoderNetwork
-from labse_tf.systems.nli.config import NliRun
+from labse_tf.systems.nli.config import NliConfig, NliRun
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.training.fit import Stage, fit
 from labse_tf.training.objectives import Objective, Tables
 from labse_tf.training.runs.checkpoints import load_tokenizer
-from labse_tf.training.runs.initial_weights import restore, write_report
+from labse_tf.training.runs.initial_weights import start_from
 from labse_tf.training.runs.run_dir import Origin, RunDir
 from labse_tf.training.validation import RunEmbedder, Validation
 
@@ -53,15 +54,12 @@ def train_inference(
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
         encoder = build_encoder(config.encoder, compute=config.compute, replayable=True)
-        fates = restore(init, encoder)
-        if strategy.extended.should_checkpoint:
-            write_report(fates, init, encoder.variables, run_dir)
+        start_from(init, {"encoder": encoder}, config, run_dir, strategy)
         embedder = RunEmbedder(encoder, tokenizer, sequence_length=settings.sequence_length)
         classifier = build_classifier(len(labels), embedder.dim)
 
     def batches(step: int) -> tf.data.Dataset:
-        size = {"batch_size": settings.batch_size, "sequence_length": settings.sequence_length}
-        return inference_batches(sets, tokenizer, **size, seed=config.seed, step=step)
+        return inference_batches(sets, tokenizer, settings, seed=config.seed, step=step)
 
     validation = None
     if settings.dev:
@@ -85,18 +83,15 @@ def train_inference(
         loop=settings.loop,
         checkpoints=run_dir.checkpoints,
     )
-    objective = Inference(
-        encoder=encoder, classifier=classifier, train_encoder=settings.train_encoder
-    )
+    objective = Inference(encoder, classifier, train_encoder=settings.train_encoder)
     fit(objective, batches, stage, run_dir, strategy, validation)
 
 
 def inference_batches(
     sets: Sequence[InferencePairs],
     tokenizer: Tokenizer,
+    settings: NliConfig,
     *,
-    batch_size: int,
-    sequence_length: int,
     seed: int,
     step: int = 0,
 ) -> tf.data.Dataset:
@@ -108,6 +103,7 @@ def inference_batches(
     A sentence has `sequence_length` tokens, `[CLS]` and `[SEP]` included. The first `step` batches,
     which a resumed run has seen, are left out.
     """
+    batch_size, sequence_length = settings.batch_size, settings.sequence_length
     ids = {label: place for place, label in enumerate(labels_of(sets))}
 
     def draw() -> Iterator[tuple[list[str], list[str], list[int]]]:
@@ -132,34 +128,24 @@ def _draws(
 ) -> Iterator[list[tuple[str, str, str]]]:
     """Yields batches of premise, hypothesis and label."""
     rows = [(pairs, place) for pairs in sets for place in range(len(pairs.labels))]
-    languages = [list(pairs.texts) for pairs, _ in rows]
-    order: dict[int, np.ndarray] = {}
+
+    @functools.lru_cache(2)  # A batch may end a pass and begin the next.
+    def order(number: int) -> np.ndarray:
+        return np.random.default_rng([seed, _ORDER, number]).permutation(len(rows))
+
     while True:
-        numbers = range(step * batch_size, (step + 1) * batch_size)
-        # One batch may end a pass and begin the next; orders of earlier passes are dropped.
-        order = {
-            one: order[one]
-            if one in order
-            else np.random.default_rng([seed, _ORDER, one]).permutation(len(rows))
-            for one in {number // len(rows) for number in numbers}
-        }
         random = np.random.default_rng([seed, _LANGUAGES, step])
         batch = []
-        for number in numbers:
-            row = order[number // len(rows)][number % len(rows)]
-            pairs, place = rows[row]
-            one, other = _two(languages[row], random)
-            sides = (pairs.texts[one][place][0], pairs.texts[other][place][1])
-            batch.append((*sides, pairs.labels[place]))
+        for number in range(step * batch_size, (step + 1) * batch_size):
+            pairs, place = rows[order(number // len(rows))[number % len(rows)]]
+            # Two different languages, if there are several.
+            codes = list(pairs.texts)
+            first = random.integers(len(codes))
+            second = (first + 1 + random.integers(max(1, len(codes) - 1))) % len(codes)
+            premise, hypothesis = pairs.texts[codes[first]], pairs.texts[codes[second]]
+            batch.append((premise[place][0], hypothesis[place][1], pairs.labels[place]))
         yield batch
         step += 1
-
-
-def _two(languages: Sequence[str], random: np.random.Generator) -> tuple[str, str]:
-    """Returns two different languages; the same twice if there is one."""
-    first = random.integers(len(languages))
-    second = (first + 1 + random.integers(max(1, len(languages) - 1))) % len(languages)
-    return languages[first], languages[second]
 
 
 def build_classifier(labels: int, width: int) -> tf_keras.layers.Dense:
@@ -186,7 +172,7 @@ class Inference(Objective):
     """Cross-entropy of the label of premise and hypothesis, predicted from their embeddings."""
 
     def __init__(
-        self, *, encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, train_encoder: bool
+        self, encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, *, train_encoder: bool
     ) -> None:
         """Takes an encoder, whose dropout must be replayable, and a classifier for it.
 
@@ -245,26 +231,24 @@ class InferenceEvaluator(orbit.AbstractEvaluator):
         `crossed` is the mean over languages of the premise, with the hypothesis in the next one of
         its set; it is missing if all sets have one language. `num_steps` is ignored.
         """
-        same: dict[str, list[np.ndarray]] = {}
-        crossed: dict[str, list[np.ndarray]] = {}
+        hits: dict[str, dict[str, list[np.ndarray]]] = {}
         for pairs in self._sets:
             codes, rights = list(pairs.texts), np.array(pairs.labels)
             sides = {code: self._encode(pairs.texts[code]) for code in codes}
             for code, following in zip(codes, [*codes[1:], codes[0]], strict=True):
-                premises, hypotheses = sides[code]
-                same.setdefault(code, []).append(self._classify(premises, hypotheses) == rights)
-                if following != code:
-                    found = self._classify(premises, sides[following][1])
-                    crossed.setdefault(code, []).append(found == rights)
-        by_language = {
-            code: {"accuracy": _share(hits), "pairs": sum(map(len, hits))}
-            for code, hits in sorted(same.items())
-        }
-        for code, hits in crossed.items():
-            by_language[code]["crossed"] = _share(hits)
+                of_code = hits.setdefault(code, {})
+                for name, other in (("accuracy", code), ("crossed", following)):
+                    if name == "accuracy" or other != code:
+                        found = self._classify(sides[code][0], sides[other][1]) == rights
+                        of_code.setdefault(name, []).append(found)
+        by_language = {}
+        for code, of_code in sorted(hits.items()):
+            shares = {name: float(np.concatenate(found).mean()) for name, found in of_code.items()}
+            by_language[code] = {**shares, "pairs": sum(map(len, of_code["accuracy"]))}
         means = {
-            name: float(np.mean([found[name] for found in by_language.values() if name in found]))
-            for name in ("accuracy", *(["crossed"] if crossed else []))
+            name: float(np.mean(shares))
+            for name in ("accuracy", "crossed")
+            if (shares := [found[name] for found in by_language.values() if name in found])
         }
         pairs = sum(found["pairs"] for found in by_language.values())
         return {_LABEL: {**means, "pairs": pairs, "by_language": by_language}}
@@ -280,7 +264,3 @@ class InferenceEvaluator(orbit.AbstractEvaluator):
     def _classify(self, premises: np.ndarray, hypotheses: np.ndarray) -> np.ndarray:
         logits = self._classifier(pair_vectors(tf.constant(premises), tf.constant(hypotheses)))
         return self._labels[np.argmax(logits, axis=1)]
-
-
-def _share(hits: Sequence[np.ndarray]) -> float:
-    return float(np.concatenate(hits).mean())

@@ -64,7 +64,7 @@ train-laser own.yaml --run-dir es
 train plan.yaml --run-dir my --set train.evaluate=[tatoeba=my/pairs]
 train plan.yaml --run-dir run --set tokenizer.vocab_file=run/vocab.txt
 pretrain plan.yaml --run-dir . --set pretrain.monolingual=['my/text/*.txt']
-mine-negatives my/pairs --run-dir new/run --out new
+mine-negatives my/pairs --model model --out model
 export run --out run
 export run --out results --results results/sts.json
 embed model my/text/de.txt --out my/text/de.txt

@@ -115,7 +115,7 @@ TEXTS = {
 _CORPORA = """
 pretrain:pretrain.monolingual pretrain:pretrain.bitext pretrain:pretrain.neighbours
 train:train.bitext train:train.replay distill:distill.monolingual
-mine-negatives:train.bitext train-laser:laser.bitext
+train-laser:laser.bitext
 """
 CORPORA = {tuple(one.split(":")) for one in _CORPORA.split()}
 CORPORA |= {("corpus train-cds", key) for key in ("cds.noisy", "cds.trusted")}
@@ -168,7 +168,6 @@ def test_refused_before_anything_is_written(config_file, tmp_path, monkeypatch, 
         f"pretrain {config_file} --run-dir run --set pretrain.held_out=[{URL}]",
         f"train {config_file} --run-dir run --set train.evaluate=[{URL}]",
         f"distill {config_file} --teacher x --run-dir run --set train.dev=[{URL}]",
-        f"mine-negatives x --out x --run-dir run {vocabulary}",
         f"corpus train-cds --noisy x --trusted x --run-dir run {vocabulary}",
         "demo --config urls.yaml",
         f"demo --out {URL}",

@@ -19,7 +19,7 @@ from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
 from labse_tf.files.textio import count_lines, open_to_write, read_lines
-from labse_tf.systems.distill.config import DistillConfig
+from labse_tf.systems.distill.config import DistillConfig, DistillRun
 from labse_tf.systems.distill.train import text_stream
 
 
@@ -237,7 +237,7 @@ def test_drawn_texts(corpora, tiny_config):
     """960 sentences and 960 pairs of a language: a third of the texts is English."""
     train = dataclasses.replace(tiny_config.train, bitext=corpora["bitext"])
     distill = DistillConfig(monolingual=corpora["monolingual"])
-    stream = text_stream(distill, train, languages=[], seed=7).take(4000)
+    stream = text_stream(DistillRun(distill=distill, train=train), seed=7).take(4000)
     found = Counter()
     for text in map(bytes.decode, stream.as_numpy_iterator()):
         found["th" if text > "\u0e00" else "de" if " und " in text else "en"] += 1

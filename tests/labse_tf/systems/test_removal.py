@@ -26,18 +26,6 @@ LIMITS = {
 }
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """Returns a function of names of systems: a copy of the tree without these."""
-    place = tmp_path_factory.mktemp("tree")
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in SYSTEMS:
-        if name != "__pycache__":
-            shutil.rmtree(place / "labse_tf" / "systems" / name)
-    return place
-
-
 def python(code: str, place) -> str:
     environment = os.environ | {"PYTHONPATH": str(place), "TF_CPP_MIN_LOG_LEVEL": "3"}
     result = subprocess.run(
@@ -48,9 +36,12 @@ def python(code: str, place) -> str:
 
 
 @pytest.mark.slow
-def test_without_systems_the_core_trains_and_exports(copy, tmp_path, config_file):
+def test_without_systems_the_core_trains_and_exports(tmp_path, config_file):
     """Their commands are gone; those of the core work."""
-    run, model = tmp_path / "run", tmp_path / "model"
+    copy, run, model = (tmp_path / name for name in ("tree", "run", "model"))
+    ignored = shutil.ignore_patterns("__pycache__", *SYSTEMS)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
     code = f"""
 import labse_tf
 from labse_tf.cli.main import COMMANDS, main

@@ -78,7 +78,6 @@ def test_the_presets_reach_the_rate_of_the_paper(preset):
             "cds.trusted_optimizer",
             5,
         ),
-        ("mine-negatives", "train.steps=5 train.optimizer.warmup_steps=500", "train.optimizer", 5),
     ],
 )
 def test_warmup_that_leaves_nothing_to_train_is_refused(command, overrides, key, steps):

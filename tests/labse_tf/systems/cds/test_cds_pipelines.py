@@ -9,16 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from text_files import write_lines
 
 from beam_pipelines import filter_bitext
-from beam_pipelines.filters import ModelFilter
-from beam_pipelines.filters.length_ratio import LengthRatio
 from beam_pipelines.reading.readers import read_file
 from labse_tf.cli.main import main
 from labse_tf.files.corpus_files import find_corpus_files
 from labse_tf.files.textio import read_pairs
-from labse_tf.systems.cds.filter import Cds
-from labse_tf.systems.cds.scorer import cds_scores
+from labse_tf.systems.cds.scorer import TranslatorScorer, cds_scores
 
 
 def rows_of(path):
@@ -59,9 +57,8 @@ def test_a_marked_sample_gives_the_threshold_that_filters(
     rows = sorted(rows_of(scored), key=lambda row: -float(row[0]))
     for place, row in enumerate(rows):
         row[1] = "BAD" if place >= 40 and place % 3 else "GOOD"
-    lines = ["score\tlabel\tlanguage\tsource\ttarget", *("\t".join(row) for row in rows)]
-    marked = tmp_path / "marked.tsv"
-    marked.write_text("\n".join(lines) + "\n", "utf-8")
+    lines = ["score\tlabel\tlanguage\tsource\ttarget", *map("\t".join, rows)]
+    marked = write_lines(tmp_path / "marked.tsv", lines)
     assert labse("corpus", "calibrate", marked, "--target-precision", "0.8") == 0
     threshold = capsys.readouterr().out.split()[1]
     kept = sum(float(row[0]) >= float(threshold) for row in rows)
@@ -83,16 +80,10 @@ def test_a_marked_sample_gives_the_threshold_that_filters(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("through_scores", [False, True])
-def test_the_best_stay_where_there_are_too_many(tmp_path, scored, cds_run, inputs, through_scores):
-    filtered = ["corpus", "filter-bitext", *inputs, "--cds", cds_run]
-    if through_scores:
-        options = ["--min-cds-score=-1e6", "--scores", "--out", tmp_path / "a"]
-        assert labse(*filtered, *options) == 0
-        filtered = ["corpus", "filter-bitext", tmp_path / "a" / "scores", "--from-scores"]
-    cap = ["--min-cds-score=-1e6", "--max-per-language", "10", "--keep", "best"]
-    out = tmp_path / "clean"
-    assert labse(*filtered, *cap, "--out", out) == 0
+def test_the_best_stay_where_there_are_too_many(tmp_path, scored, cds_run, inputs):
+    out, best = tmp_path / "clean", ("--max-per-language", 10, "--keep", "best")
+    command = ("corpus", "filter-bitext", *inputs, "--cds", cds_run, "--min-cds-score=-1e6")
+    assert labse(*command, *best, "--out", out) == 0
     for name in ("de", "ja"):
         rows = [row for row in rows_of(scored) if row[2] == name]
         best = sorted(rows, key=lambda row: -float(row[0]))[:10]
@@ -106,7 +97,6 @@ def test_the_best_stay_where_there_are_too_many(tmp_path, scored, cds_run, input
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--keep", "best"], "--keep best needs scores"),
         (
             ["--keep", "best", "--min-cds-score=0", "--unique-side", "source", "--cds", "RUN"],
             "--keep best and --unique-side exclude each other",
@@ -137,25 +127,18 @@ def test_a_sample_is_the_same_each_time(tmp_path, scored, cds_run, inputs):
 
 @pytest.mark.slow
 def test_the_vocabulary_is_learned_where_none_is_given(tmp_path, cds_config, bitext_dir):
-    run = tmp_path / "run"
-    arguments = ["corpus", "train-cds", "--config", cds_config, "--run-dir", run]
-    arguments += ["--noisy", bitext_dir / "fr.tsv", "--trusted", bitext_dir / "de.tsv"]
-    arguments += ["--set", "cds.noisy_steps=0", "--set", "cds.trusted_steps=0"]
+    """And without a step of tuning the second translator is the first: every pair scores 0."""
+    run, pairs = tmp_path / "run", (bitext_dir / "fr.tsv", "--trusted", bitext_dir / "de.tsv")
+    command = ("corpus", "train-cds", "--config", cds_config, "--run-dir", run, "--noisy", *pairs)
+    steps = ("--set", "cds.noisy_steps=2", "--set", "cds.trusted_steps=0")
     for _ in range(2):
-        assert labse(*arguments) == 0
+        assert labse(*command, *steps) == 0
         learned = (tmp_path / "run.vocab.txt").read_text("utf-8")
         assert (run / "vocab.txt").read_text("utf-8") == learned
     tokens = learned.splitlines()
     assert tokens[0] == "[PAD]" and {"Katze", "chat"} <= set(tokens) and len(tokens) <= 600
-
-
-@pytest.mark.slow
-def test_an_error_inside_the_pipeline_is_told(tmp_path, capsys, cds_run, inputs):
-    run, out = tmp_path / "run", tmp_path / "scored.tsv"
-    shutil.copytree(cds_run, run)
-    shutil.rmtree(run / "checkpoints" / "trusted")
-    assert labse("corpus", "score-cds", run, inputs[0], "--out", out) == 2
-    assert "no checkpoint of the translator" in capsys.readouterr().err and not out.exists()
+    noisy, trusted = TranslatorScorer(run).log_likelihoods([("a cat", "eine Katze", "de")]).T
+    assert noisy == trusted < 0
 
 
 # Among the other filters.
@@ -218,14 +201,14 @@ def test_it_comes_last_and_what_it_drops_is_among_the_examples(tmp_path, corpus,
 
 
 @pytest.mark.slow
-def test_other_languages_are_not_given_to_people_to_mark(tmp_path, corpus, cds_run):
-    out = tmp_path / "scored.tsv"
+def test_other_languages_are_not_given_to_people_and_a_broken_run_is_told(
+    tmp_path, capsys, corpus, cds_run
+):
+    out, run = tmp_path / "scored.tsv", tmp_path / "run"
     assert labse("corpus", "score-cds", cds_run, corpus, "--out", out) == 0
     assert sorted(row[2] for row in rows_of(out)) == ["de", "de", "de", "ru"]
-
-
-def test_a_filter_is_one_kind_or_the_other():
-    assert isinstance(Cds("run", 0.1), ModelFilter)
-    assert not hasattr(Cds("run", 0.1), "score")
-    assert hasattr(LengthRatio(), "score") and not isinstance(LengthRatio(), ModelFilter)
-    assert Cds("run", 0.25).accept(0.25) and not Cds("run", 0.25).accept(0.2499)
+    shutil.copytree(cds_run, run)
+    shutil.rmtree(run / "checkpoints" / "trusted")
+    assert labse("corpus", "score-cds", run, corpus, "--out", tmp_path / "none.tsv") == 2
+    assert "no checkpoint of the translator" in capsys.readouterr().err
+    assert not (tmp_path / "none.tsv").exists()

@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from text_files import write_lines, write_records
 from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.cli.main import main
@@ -16,6 +16,8 @@ from labse_tf.errors import InputError
 from labse_tf.files.outputs import locked
 from labse_tf.systems.hard_negatives.mine import mine
 from labse_tf.systems.hard_negatives.selection import text_key
+
+NETWORK = "labse_tf.systems.hard_negatives.averaging_encoder:AveragingEncoder"
 
 
 def rows(path):
@@ -27,35 +29,28 @@ def times_of(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.fixture(scope="module")
-def command(bitext_dir, config_file, vocab_file):
-    """Returns the command for a number of training steps."""
+def labse(*arguments):
+    return main([str(one) for one in arguments])
 
-    def build(steps):
-        settings = {
-            "steps": steps,
-            "batch_size": 32,
-            "optimizer.learning_rate": 0.01,
-            "optimizer.warmup_steps": 1,
-            "loop.log_interval": 20,
-            "loop.checkpoint_interval": 20,
-        }
-        overrides = [f"--set=train.{key}={value}" for key, value in settings.items()]
-        overrides += ["--set=negatives.encoder.hidden_size=32"]
-        overrides += ["--set=negatives.encoder.bigram_buckets=500"]
-        return ["mine-negatives", str(bitext_dir), "--config", str(config_file), *overrides]
 
-    return build
+def train(config_file, run_dir, steps, width):
+    sets = [f"encoder.network={NETWORK}", f"encoder.hidden_size={width}", f"train.steps={steps}"]
+    sets += ["train.batch_size=32", "train.optimizer.learning_rate=0.01"]
+    sets += ["train.loop.log_interval=20", "train.loop.checkpoint_interval=60"]
+    sets = [f"--set={one}" for one in sets]
+    assert labse("train", config_file, "--run-dir", run_dir, *sets) == 0
 
 
 # An encoder that has hardly been trained finds all sentences alike.
-ALL = ["--max-similarity", "1"]
+ALL = ("--max-similarity", 1)
 
 
 @pytest.fixture(scope="module")
-def mined(tmp_path_factory, command):
+def mined(tmp_path_factory, config_file, bitext_dir):
     folder = tmp_path_factory.mktemp("mined")
-    assert main([*command(2), *ALL, "--run-dir", f"{folder}/run", "--out", f"{folder}/out"]) == 0
+    train(config_file, folder / "run", 2, 4)
+    job = ("mine-negatives", bitext_dir, "--model", folder / "run", *ALL)
+    assert labse(*job, "--out", folder / "out") == 0
     return folder
 
 
@@ -81,15 +76,7 @@ def test_every_pair_gets_negatives_and_the_report_counts_them(mined):
         assert all(-1 <= one <= 1 for one in (*nearest, facts["similarity"]["translation"]))
 
 
-def test_a_finished_job_does_nothing_and_its_run_is_no_encoder(mined, command, tmp_path, capsys):
-    before = times_of(mined / "out"), times_of(mined / "run" / "checkpoints")
-    assert main([*command(2), *ALL, "--run-dir", f"{mined}/run", "--out", f"{mined}/out"]) == 0
-    assert (times_of(mined / "out"), times_of(mined / "run" / "checkpoints")) == before
-    assert main(["export", f"{mined}/run", "--out", f"{tmp_path}/model"]) == 2
-    assert "no finished checkpoint of the whole encoder" in capsys.readouterr().err
-
-
-def test_a_stopped_job_goes_on(mined, bitext_dir, tmp_path):
+def test_a_stopped_job_goes_on_and_a_finished_one_does_nothing(mined, bitext_dir, tmp_path):
     """Two languages are missing, one of them in the report: the same bytes come out."""
     out = tmp_path / "out"
     shutil.copytree(mined / "out", out)
@@ -98,32 +85,35 @@ def test_a_stopped_job_goes_on(mined, bitext_dir, tmp_path):
     (out / "report.json").write_text(json.dumps(report), "utf-8")
     (out / "ja.tsv.gz").write_bytes(b"broken")
     (out / "th.tsv.gz").unlink()
-    command = ["mine-negatives", str(bitext_dir), "--model", f"{mined}/run", *ALL]
-    assert main([*command, "--out", str(out)]) == 0
+    command = ("mine-negatives", bitext_dir, "--model", mined / "run", *ALL, "--out", out)
+    assert labse(*command) == 0
     for path in (mined / "out").iterdir():
         assert (out / path.name).read_bytes() == path.read_bytes()
+    before = times_of(out)
+    assert labse(*command) == 0 and times_of(out) == before
 
 
 @pytest.mark.slow
-def test_the_negatives_are_near(command, tmp_path):
+def test_the_negatives_are_near(config_file, bitext_dir, tmp_path):
     """Half of the words of a sentence are in its negatives: at random 1 of 4 shares one."""
-    assert main([*command(60), "--run-dir", f"{tmp_path}/run", "--out", f"{tmp_path}/out"]) == 0
+    run, out = tmp_path / "run", tmp_path / "out"
+    train(config_file, run, 60, 32)
+    assert labse("mine-negatives", bitext_dir, "--model", run, "--out", out) == 0
     shared = []
     for language in FOREIGN:
         targets = sentences_of(language)
-        for number, row in enumerate(rows(tmp_path / "out" / f"{language}.tsv.gz")):
+        for number, row in enumerate(rows(out / f"{language}.tsv.gz")):
             for text in filter(None, row[2:]):
                 place = targets.index(text)
                 shared.append(place // 6 == number // 6 or place % 6 == number % 6)
     assert np.mean(shared) > 0.6
-    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
-    for found in (facts["similarity"] for facts in report["languages"].values()):
-        assert found["negatives"][-1] <= found["translation"]
+    for facts in json.loads((out / "report.json").read_text("utf-8"))["languages"].values():
+        assert facts["similarity"]["negatives"][-1] <= facts["similarity"]["translation"]
 
 
 def test_a_model_dir_mines_too(model_dir, bitext_dir, tmp_path):
-    arguments = ["mine-negatives", bitext_dir / "de.tsv", "--model", model_dir, "--count", 2]
-    assert main([*map(str, arguments), "--out", f"{tmp_path}/out"]) == 0
+    command = ("mine-negatives", bitext_dir / "de.tsv", "--model", model_dir, "--count", 2)
+    assert labse(*command, "--out", tmp_path / "out") == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"de.tsv.gz", "report.json"}
     assert all(len(row) == 4 for row in rows(tmp_path / "out" / "de.tsv.gz"))
 
@@ -148,19 +138,16 @@ class LetterEncoder:
 
 @pytest.fixture
 def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    pairs = [
-        ("one cat", "eine Katze"), ("One cat!", "Katze"), ("two cats", "zwei Katzen"),
-        ("ten dogs", "zehn Hunde"), ("one cats", "eine Katzen"), ("a mat", "Matte"),
-    ]  # fmt: skip
-    (folder / "de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
-    return folder
+    lines = ["one cat\teine Katze", "One cat!\tKatze", "two cats\tzwei Katzen"]
+    lines += ["ten dogs\tzehn Hunde", "one cats\teine Katzen", "a mat\tMatte"]
+    (tmp_path / "corpus").mkdir()
+    write_lines(tmp_path / "corpus" / "de.tsv", lines)
+    return tmp_path / "corpus"
 
 
 def run_job(corpus, out, **changes):
     encoder = LetterEncoder()
-    arguments = {"model_files": [], "count": 2, "max_similarity": 1.0} | changes
+    arguments = {"model_file": __file__, "count": 2, "max_similarity": 1.0} | changes
     report = mine([str(corpus)], out, encoder, **arguments)
     return report, rows(out / "de.tsv.gz"), encoder
 
@@ -168,8 +155,7 @@ def run_job(corpus, out, **changes):
 def test_a_second_job_is_refused_and_what_a_killed_one_left_goes(corpus, tmp_path):
     out = tmp_path / "out"
     report, found, _ = run_job(corpus, out, pool_size=2)
-    content = (out / "de.tsv.gz").read_bytes()
-    before = times_of(out)
+    content, before = (out / "de.tsv.gz").read_bytes(), times_of(out)
     with locked(out), pytest.raises(InputError, match="another process"):
         run_job(corpus, out, pool_size=2, overwrite=True)
     assert times_of(out) == before
@@ -183,9 +169,9 @@ def test_a_second_job_is_refused_and_what_a_killed_one_left_goes(corpus, tmp_pat
     assert (out / "de.tsv.gz").read_bytes() == content
 
 
-def test_no_translation_of_the_same_source_is_a_negative(corpus, tmp_path):
-    report, found, encoder = run_job(corpus, tmp_path / "out")
-    of = {(row[0], row[1]): row[2:] for row in found}
+def test_no_translation_of_the_same_source_is_a_negative_in_parts_too(corpus, tmp_path):
+    report, whole, encoder = run_job(corpus, tmp_path / "whole")
+    of = {(row[0], row[1]): row[2:] for row in whole}
     assert len(of) == 6
     # Not "Katze", which translates "One cat!".
     assert of["one cat", "eine Katze"] == of["One cat!", "Katze"]
@@ -193,10 +179,6 @@ def test_no_translation_of_the_same_source_is_a_negative(corpus, tmp_path):
     assert report["languages"]["de"]["sources"] == 5
     # Each text is embedded once.
     assert len(encoder.encoded) == len(set(encoder.encoded)) == 5 + 6
-
-
-def test_parts_keep_the_pairs_of_a_source_together(corpus, tmp_path):
-    _, whole, _ = run_job(corpus, tmp_path / "whole")
     report, found, _ = run_job(corpus, tmp_path / "parts", pool_size=2)
     assert sorted(row[:2] for row in found) == sorted(row[:2] for row in whole)
     facts = report["languages"]["de"]
@@ -222,47 +204,23 @@ def test_other_settings_and_contents_are_refused(corpus, tmp_path):
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize(
-    "changes, problem",
-    [
-        ({"count": 0}, "--count is 0"),
-        ({"pool_size": 1}, "--pool-size is 1"),
-        ({"max_similarity": 1.5}, "--max-similarity is 1.5"),
-    ],
-)
-def test_what_cannot_be_mined_with(corpus, tmp_path, changes, problem):
-    with pytest.raises(InputError, match=problem):
-        run_job(corpus, tmp_path / "out", **changes)
+@pytest.mark.parametrize("option", ["count=0", "pool_size=1", "max_similarity=2"])
+def test_what_cannot_be_mined_with(corpus, tmp_path, option):
+    name, _, value = option.partition("=")
+    with pytest.raises(InputError, match=f"--{name.replace('_', '-')} is {value}"):
+        run_job(corpus, tmp_path / "out", **{name: int(value)})
     assert not (tmp_path / "out").exists()
 
 
-def test_refusals(capsys, corpus, tmp_path, vocab_file, trained_run):
-    out = tmp_path / "out"
-
-    def refused(*arguments):
-        capsys.readouterr()
-        assert main(["mine-negatives", *map(str, arguments)]) == 2
-        return capsys.readouterr().err.splitlines()[-1]
-
-    run = ["--run-dir", tmp_path / "run", "--out", out]
-    trained = [*run, "--vocab", vocab_file]
-    model = ["--out", out, "--model"]
-    assert "either --run-dir" in refused(corpus, "--out", out)
-    assert "either --run-dir" in refused(corpus, *run, "--model", "m")
-    assert "tokenizer.vocab_file" in refused(corpus, *run)
-    assert "no such file" in refused(tmp_path / "none", *trained)
-    assert "is not a model dir" in refused(corpus, *model, tmp_path / "none")
-    assert "no checkpoint of an averaging encoder" in refused(corpus, *model, trained_run)
-    assert "--set has no effect with" in refused(corpus, *model, trained_run, "--set", "seed=1")
-    # Before a model is trained.
-    assert "--max-similarity is 9" in refused(corpus, *trained, "--max-similarity", 9)
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "mine.txt").write_text("mine")
-    assert "not empty" in refused(corpus, *trained, "--out", tmp_path / "taken")
-    assert not out.exists() and not (tmp_path / "run").exists()
-
-
-def test_a_broken_line_is_named_and_leaves_no_file(corpus, tmp_path):
+def test_missing_files_and_broken_lines_are_named(corpus, tmp_path, model_dir, capsys):
+    command = ("mine-negatives", "--out", tmp_path / "out", "--model")
+    for model, inputs, message in (
+        (tmp_path / "none", corpus, "is not a model dir"),
+        (model_dir, tmp_path / "none", "no such file"),
+    ):
+        assert labse(*command, model, inputs) == 2
+        assert message in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
     with open(corpus / "de.tsv", "a", encoding="utf-8") as file:
         file.write("no tab\n")
     with pytest.raises(InputError, match="one column") as caught:
@@ -273,15 +231,9 @@ def test_a_broken_line_is_named_and_leaves_no_file(corpus, tmp_path):
 
 def test_tabs_and_line_ends_of_shards_become_spaces(tmp_path):
     """A shard's text may hold what would end a column."""
-    folder = tmp_path / "bitext" / "de"
-    folder.mkdir(parents=True)
-    with tf.io.TFRecordWriter(str(folder / "part-00000-of-00001.tfrecord")) as writer:
-        for source, target in (("one\tcat", "eine\nKatze"), ("two dogs", "zwei Hunde")):
-            example = tf.train.Example()
-            for name, text in (("src_raw", source), ("tgt_raw", target)):
-                example.features.feature[name].bytes_list.value.append(text.encode())
-            writer.write(example.SerializeToString())
+    pairs = (("one\tcat", "eine\nKatze"), ("two dogs", "zwei Hunde"))
+    shard = tmp_path / "bitext" / "de" / "part-00000-of-00001.tfrecord"
+    write_records(shard, pairs, ("src_raw", "tgt_raw"))
     _, found, _ = run_job(tmp_path / "bitext", tmp_path / "out", count=1)
-    assert found == [
-        ["one cat", "eine Katze", "zwei Hunde"], ["two dogs", "zwei Hunde", "eine Katze"]
-    ]  # fmt: skip
+    expected = ["one cat", "eine Katze", "zwei Hunde"], ["two dogs", "zwei Hunde", "eine Katze"]
+    assert found == list(expected)

@@ -29,8 +29,7 @@ def german_dir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("german")
     for language in ("ja", "en", "de"):
         pairs = zip(sentences_of("de"), sentences_of(language), strict=True)
-        lines = "".join(f"{german}\t{other}\n" for german, other in pairs)
-        (folder / f"{language}.tsv").write_text(lines, "utf-8")
+        write_lines(folder / f"{language}.tsv", map("\t".join, pairs))
     return folder
 
 
@@ -43,13 +42,14 @@ def directions_of(bitext, german=(), languages=(), targets=("en", "de")):
 
 def test_the_directions(bitext_dir, german_dir):
     into_english = [f"{code}-en" for code in FOREIGN]
-    found = [one.name for one in directions_of([bitext_dir])]
-    assert sorted(found) == sorted([*into_english, "en-de"])
-    found = [one.name for one in directions_of([bitext_dir], [german_dir])]
-    # Twice from English: its pairs are in both folders, on other sides.
-    assert sorted(found) == sorted([*into_english, "en-de", "en-de", "ja-de"])
-    found = [one.name for one in directions_of([bitext_dir], [german_dir], ["en", "ja", "de"])]
-    assert sorted(found) == ["de-en", "en-de", "en-de", "ja-de", "ja-en"]
+    for german, languages, expected in (
+        ((), (), [*into_english, "en-de"]),
+        # Twice from English: its pairs are in both folders, on other sides.
+        ([german_dir], (), [*into_english, "en-de", "en-de", "ja-de"]),
+        ([german_dir], ("en", "ja", "de"), ["de-en", "en-de", "en-de", "ja-de", "ja-en"]),
+    ):
+        found = [one.name for one in directions_of([bitext_dir], german, languages)]
+        assert sorted(found) == sorted(expected)
 
 
 def test_what_cannot_be_trained_is_refused(tokenizer, bitext_dir):
@@ -92,37 +92,29 @@ def test_batches_have_all_pairs_in_the_right_direction(tokenizer, bitext_dir, ge
     assert set(seen) == expected
 
 
-def test_the_shape_of_batches(tokenizer, bitext_dir):
+def test_the_shape_of_batches(tokenizer, bitext_dir, tmp_path):
+    """Sources are [CLS] ... [SEP], targets ... [SEP]; long texts are cut."""
     directions, replicas = directions_of([bitext_dir]), 3
+    special, lengths = tokenizer.special_tokens, set()
     batches = laser_batches(SETTINGS, tokenizer, directions, seed=3, replicas=replicas)
-    lengths = set()
     for batch in batches.take(60).as_numpy_iterator():
-        rows, length = batch["input_word_ids"].shape
+        source, targets = batch["input_word_ids"], batch["targets"]
+        rows, length = source.shape
         lengths.add(length)
-        assert length in SETTINGS.bucket_lengths
-        assert rows == 128 // length // replicas * replicas
-        assert batch["targets"].shape == (rows, length)
-        longest = max((batch[name] != 0).sum(axis=1).max() for name in ("input_mask", "targets"))
-        shorter = [0, *SETTINGS.bucket_lengths][SETTINGS.bucket_lengths.index(length)]
-        assert shorter < longest <= length
-        # Sources are [CLS] ... [SEP], targets ... [SEP].
-        special = tokenizer.special_tokens
-        assert set(batch["input_word_ids"][:, 0]) == {special["start_of_sequence_id"]}
-        ends = np.take_along_axis(
-            batch["targets"], (batch["targets"] != 0).sum(axis=1, keepdims=True) - 1, axis=1
-        )
+        assert rows == 128 // length // replicas * replicas and targets.shape == (rows, length)
+        longest = max((ids != 0).sum(axis=1).max() for ids in (source, targets))
+        assert length == min(one for one in SETTINGS.bucket_lengths if one >= longest)
+        assert set(source[:, 0]) == {special["start_of_sequence_id"]}
+        last = (targets != 0).sum(axis=1, keepdims=True) - 1
+        ends = np.take_along_axis(targets, last, axis=1)
         assert set(ends.ravel()) == {special["end_of_segment_id"]}
     assert len(lengths) > 1
-
-
-def test_long_texts_are_cut(tokenizer, tmp_path):
-    (tmp_path / "de.tsv").write_text("a " * 50 + "\t" + "b " * 50 + "\n", "utf-8")
-    directions = directions_of([tmp_path])
-    batch = next(laser_batches(SETTINGS, tokenizer, directions, seed=1).as_numpy_iterator())
-    end = tokenizer.special_tokens["end_of_segment_id"]
+    write_lines(tmp_path / "de.tsv", ["a " * 50 + "\t" + "b " * 50])
+    long = laser_batches(SETTINGS, tokenizer, directions_of([tmp_path]), seed=1)
+    batch = next(long.as_numpy_iterator())
     for name in ("input_word_ids", "targets"):
         assert batch[name].shape == (4, 32)
-        assert set(batch[name][:, -1]) == {end}
+        assert set(batch[name][:, -1]) == {special["end_of_segment_id"]}
 
 
 def test_a_resumed_run_sees_the_batches_that_follow(tokenizer, bitext_dir, monkeypatch):

@@ -64,29 +64,17 @@ def test_the_vectors_are_those_of_the_equations_whatever_the_padding():
     assert [one.shape for one in found["encoder_outputs"]] == [(3, 6, 8)] * 2
 
 
-def test_the_number_of_weights_is_lasers():
-    """Section 3's sizes: 28,614,656 with two biases a gate, of which one is the sum (PyTorch)."""
-    sizes = dataclasses.replace(TINY, embedding_size=320, hidden_size=1024, num_layers=5)
-    encoder = build_encoder(sizes)
-    table = encoder.get_embedding_table().shape.num_elements()
-    biases = 5 * 2 * 4 * 512
-    assert encoder.count_params() - table + biases == 28_614_656
-
-
-def test_no_two_weights_begin_alike():
+def test_weights_begin_apart_and_dropout_is_between_the_layers_alone():
     drawn = [variable.numpy().ravel()[:3] for variable in build_encoder(TINY).variables]
     assert len(np.unique(np.round(drawn, 5), axis=0)) == len(drawn)
     assert np.abs(drawn).max() <= TINY.initializer_range
-
-
-def test_dropout_is_between_the_layers_alone():
-    for layers, changes in ((1, False), (2, True)):
+    for layers in (1, 2):
         config = dataclasses.replace(TINY, num_layers=layers, dropout=0.5)
         encoder = build_encoder(config, replayable=True)
-        inputs = packed(ROWS)
-        trained = encoder(inputs, training=True)["pooled_output"].numpy()
-        still = encoder(inputs, training=False)["pooled_output"].numpy()
-        assert (np.abs(trained - still).max() > 0.01) == changes
+        trained, still = (
+            encoder(packed(ROWS), training=training)["pooled_output"] for training in (True, False)
+        )
+        assert (np.abs(trained - still).max() > 0.01) == (layers > 1)
         assert len(dropout_generators(encoder)) == layers - 1
 
 
@@ -152,7 +140,11 @@ def test_logits_are_those_of_the_equations(rescale):
 
 
 def test_the_numbers_of_weights_are_lasers():
-    """An LSTM of PyTorch has a second bias, which is one too many."""
+    """Section 3's sizes. PyTorch's LSTMs have two biases a gate, of which one is the sum."""
+    sizes = dataclasses.replace(TINY, embedding_size=320, hidden_size=1024, num_layers=5)
+    encoder = build_encoder(sizes)
+    table = encoder.get_embedding_table().shape.num_elements()
+    assert encoder.count_params() - table + 5 * 2 * 4 * 512 == 28_614_656
     decoder = build(LaserConfig(), vocab_size=50, token_size=320, dim=1024)
     sizes = {name: weight.size for name, weight in weights_of(decoder).items()}
     parts = ("of_tokens/kernel", "of_tokens/bias", "of_context/kernel")
@@ -166,8 +158,7 @@ def test_bfloat16_keeps_the_logits_in_float32():
     with precision(ComputeConfig(precision="bfloat16")):
         decoder = build(LaserConfig(decoder_size=5, language_size=3, output_size=4))
     states = decoder((tf.ones([1, 6]), tf.zeros([1], tf.int32), tf.ones([1, 2], tf.int32)))
-    assert states.dtype == tf.bfloat16
-    assert decoder.logits(states).dtype == tf.float32
+    assert states.dtype == tf.bfloat16 and decoder.logits(states).dtype == tf.float32
     assert {variable.dtype for variable in decoder.variables} == {tf.float32}
 
 
@@ -176,45 +167,31 @@ def test_bfloat16_keeps_the_logits_in_float32():
 VOCAB, MOST = 5, 3
 
 
-@pytest.fixture(scope="module")
-def decoder():
+@pytest.mark.parametrize("penalty", [0.0, 0.6])
+def test_a_wide_beam_finds_what_an_exhaustive_search_finds(penalty):
     tf_keras.utils.set_random_seed(5)
     config = LaserConfig(decoder_size=6, language_size=2, output_size=4, initializer_range=1.5)
-    return build(config, vocab_size=VOCAB, token_size=3, dim=4)
-
-
-VECTORS = np.random.default_rng(7).normal(size=(3, 4)).astype(np.float32)
-LANGUAGES = tf.constant([0, 1, 1])
-
-
-def log_likelihood(decoder, row, tokens):
-    """Of all tokens, given those before: by `call`, where the search goes by `step`."""
-    previous = tf.constant([[END, *tokens[:-1]]])
-    inputs = (VECTORS[row : row + 1], LANGUAGES[row : row + 1], previous)
-    logs = tf.nn.log_softmax(decoder.logits(decoder(inputs)))[0].numpy()
-    return sum(logs[place, token] for place, token in enumerate(tokens))
-
-
-def finished():
-    """All translations of up to MOST tokens, END included."""
+    decoder = build(config, vocab_size=VOCAB, token_size=3, dim=4)
+    vectors = np.random.default_rng(7).normal(size=(3, 4)).astype(np.float32)
+    languages = tf.constant([0, 1, 1])
+    # All translations of up to MOST tokens, END included.
     others = [token for token in range(VOCAB) if token != END]
-    for length in range(1, MOST + 1):
-        for tokens in itertools.product(others, repeat=length - 1):
-            yield (*tokens, END)
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.6])
-def test_a_wide_beam_finds_what_an_exhaustive_search_finds(decoder, penalty):
-    state = decoder.start(VECTORS, LANGUAGES)
-    ids, scores = search(
-        decoder, state, end_token=END, beam_size=64, most=MOST, length_penalty=penalty
-    )
-    for row in range(len(VECTORS)):
-        expected = {
-            one: log_likelihood(decoder, row, one) / ((5 + len(one)) / 6) ** penalty
-            for one in finished()
-        }
-        best = max(expected, key=expected.get)
-        found = ids[row, 0].numpy()
-        assert tuple(found[: list(found).index(END) + 1]) == best
+    all_ = [
+        (*tokens, END)
+        for length in range(MOST)
+        for tokens in itertools.product(others, repeat=length)
+    ]
+    # By `call`, where the search goes by `step`; what follows END is read and does not count.
+    ids = np.array([[*one, *[END] * (MOST - len(one))] for one in all_], np.int32)
+    is_token = np.arange(MOST) < np.array([[len(one)] for one in all_])
+    options = {"end_token": END, "beam_size": 64, "most": MOST, "length_penalty": penalty}
+    found, scores = search(decoder, decoder.start(vectors, languages), **options)
+    for row, vector in enumerate(vectors):
+        inputs = (np.tile(vector, [len(ids), 1]), tf.fill([len(ids)], languages[row]))
+        logits = decoder.logits(decoder((*inputs, previous_tokens(tf.constant(ids), END))))
+        logs = np.take_along_axis(tf.nn.log_softmax(logits).numpy(), ids[..., None], 2)[..., 0]
+        expected = (logs * is_token).sum(axis=1)
+        expected /= ((5 + is_token.sum(axis=1)) / 6) ** penalty
+        best, tokens = np.argmax(expected), list(found[row, 0].numpy())
+        assert tuple(tokens[: tokens.index(END) + 1]) == all_[best]
         np.testing.assert_allclose(scores[row, 0], expected[best], atol=1e-5)

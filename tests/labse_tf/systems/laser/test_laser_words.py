@@ -8,7 +8,7 @@ import pytest
 
 from labse_tf.errors import InputError
 from labse_tf.systems.laser import words as laser_words
-from labse_tf.systems.laser.words import _FURTHER, LaserWords, MosesTokenizer, normalize
+from labse_tf.systems.laser.words import LaserWords, MosesTokenizer, normalize
 
 FRENCH = "L'été dernier, j'ai vu l'océan avec mes amis."
 ENGLISH = "It's what the dog's owner didn't expect from the others."
@@ -19,8 +19,7 @@ def asked(monkeypatch):
     """Languages of which abbreviations are asked for: they need not be those of sacremoses."""
     asked, found = [], ["Dr", "z.B", "No #NUMERIC_ONLY#"]
     monkeypatch.setattr(laser_words, "_abbreviations", lambda code: asked.append(code) or found)
-    for _, change in _FURTHER.values():
-        change.cache_clear()
+    laser_words._find_further.cache_clear()
     return asked
 
 
@@ -36,12 +35,9 @@ def test_words_of_a_language():
     assert words("  ") == words("", "el") == ""
 
 
-def test_the_language_is_found():
+def test_the_language_is_found_or_given_by_its_code():
     assert words(FRENCH) == words(FRENCH, "fr") != words(FRENCH, "en")
     assert words(ENGLISH) == words(ENGLISH, "en") != words(ENGLISH, "de")
-
-
-def test_codes_of_three_letters():
     assert words(FRENCH, "fra") == words(FRENCH, "fr")
     for code in ("", "French", "FR", "f", "pt_BR"):
         with pytest.raises(InputError, match="--language is .*; give a code such as fr"):
@@ -49,46 +45,52 @@ def test_codes_of_three_letters():
 
 
 @pytest.mark.parametrize(
-    ("language", "module", "text", "message"),
+    ("language", "module", "text", "packages"),
     [
-        ("zh", "jieba", "我们见面。", "text in Chinese needs .*; pip install jieba"),
-        ("yue", "jieba", "我们见面。", "text in Chinese needs .*; pip install jieba"),
-        ("ja", "MeCab", "猫を見る。", "in Japanese .*; pip install mecab-python3 ipadic"),
-        ("ja", "ipadic", "ねこ", "in Japanese .*; pip install mecab-python3 ipadic"),
-        ("el", "transliterate", "Το τρένο", "in Greek .*; pip install transliterate"),
+        ("zh", "jieba", "我们见面。", "jieba"),
+        ("yue", "jieba", "我们见面。", "jieba"),
+        ("ja", "MeCab", "猫を見る。", "mecab-python3 ipadic"),
+        ("ja", "ipadic", "ねこ", "mecab-python3 ipadic"),
+        ("el", "transliterate", "Το τρένο", "transliterate"),
     ],
 )
-def test_a_missing_package_is_named(language, module, text, message, monkeypatch):
+def test_a_missing_package_is_named(language, module, text, packages, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    other = {"MeCab": "ipadic", "ipadic": "MeCab"}.get(module)
-    if other:  # So that the one is missing, and not both.
+    if other := {"MeCab": "ipadic", "ipadic": "MeCab"}.get(module):  # So that just one is missing.
         monkeypatch.setitem(sys.modules, other, sys)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"{module}.*; pip install {packages}"):
         LaserWords(language)(text)
     # Without such letters it is not needed.
     assert words("OK, 12!", language) == "ok , 12 !"
 
 
-def test_greek_in_latin_letters():
-    pytest.importorskip("transliterate", reason="transliterate, an extra, is not installed")
-    # Theta, accents and the final sigma; Latin stays.
-    assert words("Θέλω ψωμί, OK; Ναός", "el") == "thelo psomi , ok ; naos"
-    assert words("Το τρένο φεύγει στις οκτώ.") == words("Το τρένο φεύγει στις οκτώ.", "el")
-
-
-def test_chinese_words():
-    pytest.importorskip("jieba", reason="jieba, an extra, is not installed")
-    # Of Jieba's readme.
-    assert words("我来到北京清华大学", "zh") == "我 来到 北京 清华大学"
-    assert words("我们在图书馆见面。") == words("我们在图书馆见面。", "zh")
-
-
-def test_japanese_words():
-    pytest.importorskip("MeCab", reason="mecab-python3, an extra, is not installed")
-    pytest.importorskip("ipadic", reason="ipadic, an extra, is not installed")
-    # Of MeCab's manual.
-    assert words("すもももももももものうち", "ja") == "すもも も もも も もも の うち"
-    assert words("明日は雨が降るでしょう。") == words("明日は雨が降るでしょう。", "ja")
+@pytest.mark.parametrize(
+    ("language", "modules", "text", "expected", "sentence"),
+    [
+        # Theta, accents and the final sigma; Latin stays.
+        (
+            "el",
+            ["transliterate"],
+            "Θέλω ψωμί, OK; Ναός",
+            "thelo psomi , ok ; naos",
+            "Το τρένο φεύγει στις οκτώ.",
+        ),
+        # Of Jieba's readme, and of MeCab's manual.
+        ("zh", ["jieba"], "我来到北京清华大学", "我 来到 北京 清华大学", "我们在图书馆见面。"),
+        (
+            "ja",
+            ["MeCab", "ipadic"],
+            "すもももももももものうち",
+            "すもも も もも も もも の うち",
+            "明日は雨が降るでしょう。",
+        ),
+    ],
+)
+def test_languages_that_need_more(language, modules, text, expected, sentence):
+    for module in modules:
+        pytest.importorskip(module, reason=f"{module}, an extra, is not installed")
+    assert words(text, language) == expected
+    assert words(sentence) == words(sentence, language)
 
 
 @pytest.mark.parametrize(
@@ -128,13 +130,10 @@ def test_abbreviations_are_those_of_the_language_or_of_english(asked):
 
 def test_abbreviations_of_sacremoses(monkeypatch):
     monkeypatch.undo()
+    with monkeypatch.context() as missing:
+        missing.setitem(sys.modules, "sacremoses.corpus", None)
+        with pytest.raises(InputError, match="abbreviations of sacremoses.*pip install sacremoses"):
+            MosesTokenizer("en")
     pytest.importorskip("sacremoses", reason="sacremoses, an extra, is not installed")
     assert MosesTokenizer("de")("Das gilt bzw. Alles gilt.") == "Das gilt bzw. Alles gilt ."
     assert MosesTokenizer("en")("See No. 5 or No. Five") == "See No. 5 or No . Five"
-
-
-def test_sacremoses_is_named_if_it_is_missing(monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, "sacremoses.corpus", None)
-    with pytest.raises(InputError, match="abbreviations of sacremoses.*pip install sacremoses"):
-        MosesTokenizer("en")
