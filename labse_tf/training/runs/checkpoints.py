@@ -26,7 +26,7 @@ from labse_tf.files.outputs import NO_SPACE, whole_file
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import Subwords
-from labse_tf.tokenization.bpe import open_tokenizer
+from labse_tf.tokenization.byte_pairs import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.distribution import checkpoint_options
