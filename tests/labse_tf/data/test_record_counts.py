@@ -12,8 +12,6 @@ from text_files import write_lines, write_records
 from tiny_text import sentences_of
 
 from labse_tf.data import record_counts, streams
-from labse_tf.data.pairs import pair_batches
-from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
@@ -174,63 +172,17 @@ def test_a_run_that_goes_on_does_not_count_again(tmp_path, monkeypatch):
     assert_counted("de", "th", thai=7)
 
 
-# As many German as Thai texts and pairs are drawn, packed or not.
-
-
-@pytest.fixture
-def corpora(tmp_path):
-    """Many times over, so that they pack well."""
-    for kind, lines_of in (
-        ("tsv", pairs_of),
-        ("txt", lambda one, times: sentences_of(one) * times),
-    ):
-        (tmp_path / kind).mkdir()
-        write_lines(tmp_path / kind / f"de.{kind}", lines_of("de", 20))
-        write_lines(tmp_path / kind / f"th.{kind}.gz", lines_of("th", 20))
-    return {"bitext": [str(tmp_path / "tsv")], "monolingual": [str(tmp_path / "txt")]}
-
-
-def assert_share(found, share, draws, total):
-    """Within five standard deviations of so many independent draws."""
-    assert abs(found / total - share) < 5 * np.sqrt(share * (1 - share) / draws)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("task", "count"), [("pairs", 200), ("mlm", 500), ("tlm", 100)])
-def test_drawn_languages(corpora, tiny_config, tokenizer, task, count):
-    """A sequence of MLM is cut from a block of 64 sentences, and shorter ones make fewer of it."""
-    if task == "pairs":
-        changes = {"bitext": corpora["bitext"], "bucket_lengths": [32]}
-        settings = dataclasses.replace(tiny_config.train, **changes)
-        batches = pair_batches(settings, tokenizer, languages=[], seed=7)(0)
-        batches = batches.map(lambda batch: batch["target"])
-    else:
-        changes = {**corpora, "tlm_fraction": float(task == "tlm")}
-        settings = dataclasses.replace(tiny_config.pretrain, **changes)
-        batches = pretraining_batches(settings, tokenizer, languages=[], seed=7, stage=0)
-    thai = np.array(
-        ["\u0e00" <= token.removeprefix("##")[0] < "\u0e80" for token in tokenizer.tokens]
-    )
-    # More than the random tokens of a masked sequence.
-    drawn = [thai[batch["input_word_ids"]].sum(axis=1) > 4 for batch in batches.take(count)]
-    drawn = np.concatenate(drawn)
-    draws, share = len(drawn), 0.5
-    if task == "mlm":
-        de, th = (
-            sum(map(len, tokenizer(sentences_of(language)).to_list())) for language in ("de", "th")
-        )
-        draws = int(draws * 22 / (64 * (de + th) / 2 / 48))
-        share = th / (de + th)
-    assert_share(drawn.sum(), share, draws, len(drawn))
-
-
-def test_drawn_texts(corpora, tiny_config):
+def test_drawn_texts(tmp_path, tiny_config):
     """960 sentences and 960 pairs of a language: a third of the texts is English."""
-    train = dataclasses.replace(tiny_config.train, bitext=corpora["bitext"])
-    distill = DistillConfig(monolingual=corpora["monolingual"])
+    for language in ("de", "th"):
+        write_lines(tmp_path / f"{language}.tsv", pairs_of(language, 20))
+        write_lines(tmp_path / f"{language}.txt.gz", sentences_of(language) * 20)
+    train = dataclasses.replace(tiny_config.train, bitext=[str(tmp_path / "*.tsv")])
+    distill = DistillConfig(monolingual=[str(tmp_path / "*.txt.gz")])
     stream = text_stream(distill, train, languages=[], seed=7).take(4000)
     found = Counter()
     for text in map(bytes.decode, stream.as_numpy_iterator()):
         found["th" if text > "\u0e00" else "de" if " und " in text else "en"] += 1
     for language in ("de", "en", "th"):
-        assert_share(found[language], 1 / 3, 500, 4000)
+        # Within five standard deviations of so many independent draws.
+        assert abs(found[language] / 4000 - 1 / 3) < 5 * np.sqrt(2 / 9 / 500)

@@ -10,7 +10,7 @@ import shutil
 import pytest
 import tensorflow as tf
 from command_line import refused
-from runs import labse_run
+from runs import SHALLOW, labse_run
 from text_files import content_of
 
 from labse_tf.cli.main import main
@@ -94,17 +94,11 @@ def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd, comman
 
 
 @pytest.mark.parametrize(
-    ("copies", "setting"),
-    [
-        (1, "train.cache_tokens=false"),
-        pytest.param(5, "train.cache_tokens=true", marks=pytest.mark.slow),
-        pytest.param(5, "train.chunk_size=4", marks=pytest.mark.slow),
-    ],
+    "setting", ["train.chunk_size=0", pytest.param("train.chunk_size=4", marks=pytest.mark.slow)]
 )
-def test_copies_of_one_pair_leave_nothing_to_learn(config_file, tmp_path, capsys, setting, copies):
-    (tmp_path / "bitext").mkdir()
-    (tmp_path / "bitext" / "de.tsv").write_text("A house\tEin Haus\n" * copies, "utf-8")
-    sets = (f"train.bitext=[{tmp_path}/bitext]", setting)
+def test_copies_of_one_pair_leave_nothing_to_learn(config_file, tmp_path, capsys, setting):
+    (tmp_path / "de.tsv").write_text("A house\tEin Haus\n" * 5, "utf-8")
+    sets = (f"train.bitext=[{tmp_path}/de.tsv]", *SHALLOW, setting)
     assert labse_run("train", config_file, tmp_path / "run", *sets) == 2
     errors = [line for line in capsys.readouterr().err.split("\n") if "error: " in line]
     assert len(errors) == 1 and "different texts" in errors[0]
