@@ -71,7 +71,7 @@ def pretrain(
             parts = add_heads(encoder, config)
             if previous is not None:
                 stack(previous["encoder"], encoder)
-                copy_heads(previous, parts)
+                copy_heads(previous, parts, "head", "slots")
             elif init is not None:
                 start_from(init, parts, config, run_dir, strategy)
         previous = None  # Both stages might not fit in memory.
