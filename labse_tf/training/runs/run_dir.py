@@ -192,7 +192,7 @@ def resolve(
             raise InputError(
                 f"differs from the vocabulary of --init {init.path}",
                 path=vocab_file,
-                remedy="leave 'tokenizer.vocab_file' empty, or add tokens with `labse vocab extend`",
+                remedy="leave 'tokenizer.vocab_file' empty, or make it by `labse vocab extend`",
             )
         vocab_file = str(init.vocab_file)
     if not vocab_file:
