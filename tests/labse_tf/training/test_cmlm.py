@@ -209,12 +209,18 @@ def test_joint_training_begins_with_all_parts_of_a_pre_training_run(start, run, 
 
 
 def test_refusals(start, tmp_path, capfd):
-    (tmp_path / "it.txt").write_text("gatto\n\ncane\n", "utf-8")
     for command, setting, message in (
         ("train", "pretrain.neighbours=[]", "train.joint"),
         ("train", "train.bitext_weight=0", "'train.bitext_weight' is 0"),
         ("pretrain", "pretrain.slots=110", "encoder.max_positions less pretrain.slots"),
-        ("pretrain", f"pretrain.neighbours=[{tmp_path}/it.txt]", "the corpora hold no records"),
     ):
         assert start(command, tmp_path / "run", setting) == 2
         assert message in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_text_without_neighbours_is_refused(start, tmp_path, capfd):
+    (tmp_path / "it.txt").write_text("gatto\n\ncane\n", "utf-8")
+    corpus = f"pretrain.neighbours=[{tmp_path}/it.txt]"
+    assert start("pretrain", tmp_path / "run", corpus) == 2
+    assert "the corpora hold no records" in capfd.readouterr().err
