@@ -157,7 +157,6 @@ def fit(
 
     def read_from(step: int):
         """Returns the distributed batches of the steps after `step`."""
-
         return distribute(
             strategy,
             lambda *part: check_features(batches(step, *part), objective.features),
