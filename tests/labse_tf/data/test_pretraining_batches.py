@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 from text_files import write_lines
+from tiny_text import sentences_of
 
 from labse_tf.config import PretrainConfig
 from labse_tf.data import streams
 from labse_tf.data.pretraining import _join, mask_tokens, pretraining_batches
 from labse_tf.errors import InputError
-from labse_tf.files.textio import read_lines, read_pairs
+from labse_tf.files.textio import read_pairs
 
 PADDING, START, END, MASK, FIRST, VOCAB = 0, 101, 102, 103, 104, 400
 SPECIAL = {"vocab_size": VOCAB, "padding_id": PADDING, "start_of_sequence_id": START,
@@ -108,16 +109,13 @@ def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, settings, tokenizer, m
 # MLM and TLM.
 
 
-def test_mlm_has_full_sequences_of_running_text(settings, tokenizer, monolingual_dir):
+def test_mlm_has_full_sequences_of_running_text(settings, tokenizer):
     """Sentences of a language end to end: between two full stops of a sequence is a sentence."""
     changes = {"tlm_fraction": 0.0, "sequence_length": 64, "max_predictions": 10}
     settings = dataclasses.replace(settings, **changes)
     stop = tokenizer.tokens.index(".")
     known = {
-        language: {
-            tuple(tokenizer(tf.constant([line])).to_list()[0])
-            for _, line in read_lines(monolingual_dir / f"{language}.txt")
-        }
+        language: set(map(tuple, tokenizer(sentences_of(language)).to_list()))
         for language in ("de", "ru")
     }
     found, masks = Counter(), set()
@@ -154,39 +152,26 @@ def test_tlm_packs_both_sides_in_either_order(settings, tokenizer, bitext_dir):
 
 
 def test_packed_pairs_stay_whole_and_fill_their_sequences(settings, tokenizer, bitext_dir):
-    """Each as it would be in a sequence of its own, with positions from 0."""
-    languages = ["ru", "th"]
     changes = {"tlm_fraction": 0.7, "sequence_length": 120, "pack_pairs": True}
     settings = dataclasses.replace(settings, **changes)
     known = {
-        pair: language
-        for language in languages
-        for straight in both_sides(tokenizer, bitext_dir / f"{language}.tsv")
-        for pair in (straight, straight[::-1])
+        (START, *one, END, *other, END)
+        for language in ("ru", "th")
+        for pair in both_sides(tokenizer, bitext_dir / f"{language}.tsv")
+        for one, other in (pair, pair[::-1])
     }
-    seen, filled = Counter(), []
-    for batch in take(settings, tokenizer, 12, languages=languages):
-        names = ("input_mask", "input_type_ids", "input_positions")
+    seen, filled = set(), []
+    for batch in take(settings, tokenizer, 12, languages=["ru", "th"]):
+        positions = batch["input_positions"]
         if not batch["input_type_ids"].any():  # MLM has the same features.
-            seen["mlm"] += 1
-            assert (batch["input_positions"] == np.arange(120)).all()
+            assert (positions == np.arange(120)).all()
             continue
         filled.append(batch["input_mask"].mean())
-        rows = (unmasked(batch), *(batch[name] for name in names))
-        for ids, mask, types, positions in zip(*rows, strict=True):
-            length = mask.sum()
-            assert mask[:length].all() and not (types[length:].any() or positions[length:].any())
-            starts = np.flatnonzero(positions[:length] == 0)
-            np.testing.assert_array_equal(starts, np.flatnonzero(ids == START))
-            for start, end in itertools.pairwise([*starts, length]):
-                np.testing.assert_array_equal(positions[start:end], np.arange(end - start))
-                first, second = (start + np.flatnonzero(ids[start:end] == END)).tolist()
-                assert second == end - 1
-                np.testing.assert_array_equal(types[start:end], np.arange(start, end) > first)
-                pair = tuple(ids[start + 1 : first]), tuple(ids[first + 1 : second])
-                seen[known[pair]] += 1
-    assert set(seen) == {*languages, "mlm"}
-    assert np.mean(filled) > 0.75
+        starts = (positions == 0) & (batch["input_mask"] == 1)
+        for ids, mask, start in zip(unmasked(batch), batch["input_mask"], starts, strict=True):
+            seen |= set(map(tuple, np.split(ids[mask == 1], np.flatnonzero(start)[1:])))
+    assert seen <= known and len(seen) > 50
+    assert 0 < len(filled) < 12 and np.mean(filled) > 0.75
 
 
 def test_which_sequences_are_joined():
