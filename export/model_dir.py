@@ -34,7 +34,7 @@ from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
 from labse_tf.files.outputs import whole_dir
 from labse_tf.model.encoder import embed
-from labse_tf.tokenization.bpe import open_tokenizer
+from labse_tf.tokenization.byte_pairs import open_tokenizer
 from vocab import bpe, wordpiece_file
 
 DEFAULT_LENGTH = 128

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -49,7 +49,6 @@ def pair_batches(
     *,
     languages: Sequence[str],
     seed: int,
-    section: str = "train",
 ) -> Callable[..., tf.data.Dataset]:
     """Returns a function that makes an endless dataset of global batches, in a fixed order.
 
@@ -64,7 +63,6 @@ def pair_batches(
       tokenizer: the tokeniser of the run's vocabulary.
       languages: codes; other languages are left out. An empty list means all.
       seed: determines the order.
-      section: the name of `settings` in the configuration, for error messages.
 
     Returns:
       A function of the number of batches that a resumed run has seen, and optionally of the part
@@ -74,10 +72,10 @@ def pair_batches(
       k hard negatives also `negatives`, int32 `[batch_size, k, bucket length]`, and
       `negative_keys`, int32 `[batch_size, k]`, NO_KEY where a pair has fewer.
     """
-    files = texts.find_files(settings.bitext, BITEXT, languages, key=f"{section}.bitext")
+    files = texts.find_files(settings.bitext, BITEXT, languages, key="train.bitext")
     own = frozenset(file.language for file in files)
     if settings.replay:
-        more = texts.find_files(settings.replay, BITEXT, languages, key=f"{section}.replay")
+        more = texts.find_files(settings.replay, BITEXT, languages, key="train.replay")
         files = [*files, *(file for file in more if file.language not in own)]
     if settings.hard_negatives:
         texts.require_negatives(files)
@@ -268,7 +266,7 @@ def read_tokens(
 
     order = sorted(files, key=lambda file: (file.language, file))
     sizes = dict.fromkeys((file.language for file in order), 0)
-    ids, lengths, keys = [], [], []
+    encoded = []
 
     def chunks() -> Iterator[np.ndarray]:
         for file in order:
@@ -277,13 +275,12 @@ def read_tokens(
                 yield chunk
 
     with Progress("tokenise", total=sum(count_records(files).values()), unit="pair") as progress:
-        for some_ids, some_lengths, some_keys in _in_threads(encode, chunks()):
-            ids.append(some_ids)
-            lengths.append(some_lengths)
-            keys.append(some_keys)
-            progress.update(len(some_keys))
-    if not keys:
+        for chunk in _in_threads(encode, chunks()):
+            encoded.append(chunk)
+            progress.update(len(chunk[-1]))
+    if not encoded:
         raise texts.no_records()
+    ids, lengths, keys = zip(*encoded, strict=True)
     columns = [
         tf.RaggedTensor.from_row_lengths(np.concatenate(flat), np.concatenate(rows), validate=False)
         for flat, rows in zip(zip(*ids, strict=True), zip(*lengths, strict=True), strict=True)
@@ -295,14 +292,10 @@ def read_tokens(
 
 def _in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
     """Yields the results in order; few items are taken before their turn."""
-    cores = os.cpu_count() or 1
+    cores, items = os.cpu_count() or 1, iter(items)
     with ThreadPoolExecutor(cores) as pool:
-        pending: deque = deque()
-        for item in items:
-            pending.append(pool.submit(function, item))
-            if len(pending) > 2 * cores:
-                yield pending.popleft().result()
-        yield from (future.result() for future in pending)
+        while some := list(islice(items, 4 * cores)):
+            yield from pool.map(function, some)
 
 
 def draw_pairs(

@@ -61,9 +61,8 @@ def pretraining_batches(
       part: the part of each batch to make.
 
     Returns:
-      A dataset of MASKED_FEATURES, for CMLM NEIGHBOUR_FEATURES, `[batch_size, sequence_length]`,
-      and `file` (int32 `[batch_size]`): index of the file in which each sequence begins, see
-      `source_files`. With `pack_pairs`, also `input_positions`, see `BertEncoder`.
+      A dataset of MASKED_FEATURES, for CMLM NEIGHBOUR_FEATURES, `[batch_size, sequence_length]`.
+      With `pack_pairs`, also `input_positions`, see `BertEncoder`.
     """
     place = streams.position(step, streams.seed_of_stage(seed, stage), part)
     settings = dataclasses.replace(settings, batch_size=settings.batch_size // part.of)
@@ -73,8 +72,7 @@ def pretraining_batches(
     if MONOLINGUAL in files:
         tasks.append(_mlm_sequences(settings, tokenizer, files[MONOLINGUAL], place))
     if BITEXT in files:
-        before = len(files.get(MONOLINGUAL, []))
-        tasks.append(_tlm_sequences(settings, tokenizer, files[BITEXT], place, files_before=before))
+        tasks.append(_tlm_sequences(settings, tokenizer, files[BITEXT], place))
     if NEIGHBOURS in files:
         start = place.start * settings.batch_size
         pairs = _draw(settings, files[NEIGHBOURS], place, start)
@@ -88,17 +86,11 @@ def pretraining_batches(
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
         if NEIGHBOURS not in files:
             return mask_tokens(batch, settings, tokenizer, seed=draws)
-        serialized, file = batch
-        sides = texts.swap_half(*texts.parse(NEIGHBOURS, serialized), draws)
-        return {**mask_neighbours(sides, settings, tokenizer, seed=draws), "file": file}
+        sides = texts.swap_half(*texts.parse(NEIGHBOURS, batch), draws)
+        return mask_neighbours(sides, settings, tokenizer, seed=draws)
 
     batches = batches.enumerate().skip(place.skip)
     return batches.map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
-
-
-def source_files(settings: PretrainConfig, languages: Sequence[str]) -> list[CorpusFile]:
-    """Returns the files that `file` of a batch indexes: first for MLM, then for TLM."""
-    return [file for kind in _shares(settings) for file in _find(settings, kind, languages)]
 
 
 def _shares(settings: PretrainConfig) -> dict[str, float]:
@@ -122,10 +114,9 @@ def _draw(
     *,
     block: int = 0,
 ) -> tf.data.Dataset:
-    """Returns `(record, index of its file)`; with `block`, so many of one language at a time."""
+    """Returns records; with `block`, batches of so many records of a language."""
     weights = language_weights(files, settings.language_exponent)
-    options = {"before": before, "number_files": True, "block": block}
-    return streams.draw_records(files, weights, place, **options)
+    return streams.draw_records(files, weights, place, before=before, block=block)
 
 
 def _mlm_sequences(
@@ -136,22 +127,23 @@ def _mlm_sequences(
 ) -> tf.data.Dataset:
     """Sentences of one language, concatenated and cut into full sequences `[CLS] ... [SEP]`."""
 
-    def pack(index, records):
-        serialized, file = records
-        (strings,) = texts.parse(MONOLINGUAL, serialized)
-        cut = _cut(settings, tokenizer, tokenizer(strings), file)
+    def pack(records):
+        (strings,) = texts.parse(MONOLINGUAL, records)
+        # The incomplete sequence at the end is dropped: less than one out of many.
+        tokens = tokenizer(strings).flat_values
+        full = tf.reshape(tokens[: tf.size(tokens) // body * body], [-1, body])
+        cut = tokenizer.pack([tf.RaggedTensor.from_tensor(full)], settings.sequence_length)
         if settings.pack_pairs:
             # Batches of both tasks have the same features.
             cut["input_positions"] = _positions(cut["input_word_ids"])
         return cut
 
-    before = 0.0
+    before, body = 0.0, settings.sequence_length - _SPECIALS
     if place.start:
-        body = settings.sequence_length - _SPECIALS
         tokens = place.start * (1.0 - settings.tlm_fraction) * settings.batch_size * body
         before = tokens / _tokens_per_record(settings, files, tokenizer)
     blocks = _draw(settings, files, place, before, block=_records_packed_together(settings))
-    sequences = blocks.enumerate().map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
+    sequences = blocks.map(pack, num_parallel_calls=tf.data.AUTOTUNE).unbatch()
     # Consecutive sequences of a block have the same language: shuffle them.
     sequences = sequences.shuffle(_SHUFFLED_SEQUENCES, seed=place.seed)
     return sequences.batch(settings.batch_size, drop_remainder=True)
@@ -162,8 +154,6 @@ def _tlm_sequences(
     tokenizer: Tokenizer,
     files: list[CorpusFile],
     place: streams.Position,
-    *,
-    files_before: int,
 ) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint.
 
@@ -171,11 +161,9 @@ def _tlm_sequences(
     """
 
     def pack(index, records):
-        serialized, file = records
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
-        sides = texts.swap_half(*texts.parse(BITEXT, serialized), draws)
+        sides = texts.swap_half(*texts.parse(BITEXT, records), draws)
         packed = tokenizer.pack([tokenizer(side) for side in sides], settings.sequence_length)
-        packed["file"] = file + files_before
         if settings.pack_pairs:
             return _join(packed, tokenizer.special_tokens["padding_id"])
         return packed
@@ -196,24 +184,6 @@ def _tlm_sequences(
     return batches
 
 
-def _cut(
-    settings: PretrainConfig, tokenizer: Tokenizer, tokens: tf.RaggedTensor, file: tf.Tensor
-) -> dict[str, tf.Tensor]:
-    """Concatenates the tokens of `[records, (tokens)]` and cuts them into full sequences.
-
-    Returns:
-      ENCODER_INPUTS, `[sequences, sequence_length]`, and `file`, `[sequences]`, in which each one
-      begins.
-    """
-    body = settings.sequence_length - _SPECIALS
-    file_of_token = tf.repeat(file, tokens.row_lengths())
-    # The incomplete sequence at the end is dropped: less than one out of many.
-    full = tf.size(file_of_token) // body * body
-    sequences = tf.RaggedTensor.from_tensor(tf.reshape(tokens.flat_values[:full], [-1, body]))
-    packed = tokenizer.pack([sequences], settings.sequence_length)
-    return {**packed, "file": file_of_token[:full:body]}
-
-
 def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tensor]:
     """Puts sequences one after the other, into as many as have room for them.
 
@@ -221,15 +191,14 @@ def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tens
     dropped.
 
     Args:
-      sequences: ENCODER_INPUTS, `[sequences, length]`, and `file`.
+      sequences: ENCODER_INPUTS, `[sequences, length]`.
       padding_id: of `input_word_ids`.
 
     Returns:
-      The same for fewer, `[rows, length]`, where `file` is for the first in a row; and
-      `input_positions`, which are 0 at the first token of each.
+      The same for fewer, `[rows, length]`, and `input_positions`, which are 0 at the first token
+      of each.
     """
-    features = {name: sequences[name] for name in ENCODER_INPUTS}
-    features["input_positions"] = _positions(sequences["input_mask"])
+    features = {**sequences, "input_positions": _positions(sequences["input_mask"])}
     length = sequences["input_mask"].shape[1]
 
     def place(last, tokens):
@@ -247,8 +216,7 @@ def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tens
         ragged = tf.RaggedTensor.from_value_rowids(tokens, row_of_token, rows)
         default = padding_id if name == "input_word_ids" else 0
         joined[name] = ragged.to_tensor(default, shape=[None, length])
-    first = tf.searchsorted(row, tf.range(rows))
-    return {**joined, "file": tf.gather(sequences["file"], first)}
+    return joined
 
 
 def _records_packed_together(settings: PretrainConfig) -> int:

@@ -94,7 +94,6 @@ def language_streams(
     seed: int,
     drawn: Mapping[str, int] | None = None,
     part: Part = WHOLE,
-    number_files: bool = False,
     negatives: int = 0,
 ) -> dict[str, tf.data.Dataset]:
     """Returns an endless shuffled dataset of records for each language.
@@ -108,10 +107,8 @@ def language_streams(
       drawn: records of each language that were drawn before; a stream begins about there, as if
         files of equal bytes had equally many records.
       part: the part of the files to read; `drawn` is of this part.
-      number_files: an element is an example and the int32 index of its file in `sorted(files)`.
       negatives: the number of hard negatives that `texts.parse` will read per pair.
     """
-    numbers = {file: number for number, file in enumerate(sorted(files))} if number_files else None
     by_language = groupby(sorted(files, key=_language), key=_language)
     counts = count_records(files) if drawn and any(drawn.values()) else {}
     streams = {}
@@ -123,13 +120,15 @@ def language_streams(
             share = _bytes(order) / _bytes(every)
             before = drawn[language] if by_file else drawn[language] * part.of
             order, begin = _from(order, max(1, round(share * counts[language])), before)
-        records = texts.concatenate(_parts(order, begin, numbers, negatives))
+        parts = [texts.records(order[0], negatives=negatives, skip=begin)]
+        parts += [texts.records(file, negatives=negatives) for file in order[1:]]
+        if begin:
+            parts.append(texts.records(order[0], negatives=negatives).take(begin))
+        records = texts.concatenate(parts)
         if not by_file:
             records = records.shard(part.of, part.index)
-        shuffled = records.shuffle(
-            _SHUFFLE_BUFFER, seed=seed + index, reshuffle_each_iteration=True
-        )
-        streams[language] = shuffled.repeat()
+        records = records.shuffle(_SHUFFLE_BUFFER, seed=seed + index, reshuffle_each_iteration=True)
+        streams[language] = records.repeat()
     return streams
 
 
@@ -139,7 +138,6 @@ def draw_records(
     place: Position,
     *,
     before: float,
-    number_files: bool = False,
     negatives: int = 0,
     block: int = 0,
 ) -> tf.data.Dataset:
@@ -150,18 +148,11 @@ def draw_records(
       weights: each language's share; they add up to 1.
       place: where the run is.
       before: records of all languages that the part has drawn before.
-      number_files: see `language_streams`.
       negatives: see `language_streams`.
       block: an element is a batch of so many records of a language; 0: a single record.
     """
-    by_language = language_streams(
-        files,
-        seed=place.seed,
-        drawn=drawn_of(weights, before),
-        part=place.part,
-        number_files=number_files,
-        negatives=negatives,
-    )
+    options = {"seed": place.seed, "part": place.part, "negatives": negatives}
+    by_language = language_streams(files, drawn=drawn_of(weights, before), **options)
     if block:
         by_language = {language: stream.batch(block) for language, stream in by_language.items()}
     return mix(by_language, weights, seed=place.seed)
@@ -217,24 +208,3 @@ def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusF
     first = next(number for number, end in enumerate(ends) if place < end)
     within = place - (ends[first] - sizes[first])
     return files[first:] + files[:first], int(within / ends[-1] * count)
-
-
-def _parts(
-    files: Sequence[CorpusFile],
-    begin: int,
-    numbers: dict[CorpusFile, int] | None,
-    negatives: int,
-) -> list[tf.data.Dataset]:
-    """Returns the datasets of a pass that begins at record `begin` of the first file."""
-    first, *others = files
-    parts = [(first, texts.records(first, negatives=negatives, skip=begin))]
-    parts += [(file, texts.records(file, negatives=negatives)) for file in others]
-    if begin:
-        parts.append((first, texts.records(first, negatives=negatives).take(begin)))
-    if numbers is None:
-        return [part for _, part in parts]
-    # Zipped, not mapped: building a function per file would take long.
-    return [
-        tf.data.Dataset.zip((part, tf.data.Dataset.from_tensors(numbers[file]).repeat()))
-        for file, part in parts
-    ]

@@ -82,7 +82,7 @@ class StaticEmbedder(WindowEncoder):
     def __init__(self, model_dir: ModelDir) -> None:
         """Reads the table and the vocabulary of a model dir that `has_plain_table`."""
         # Imported here because it needs the Model Garden, which `Embedder` does not.
-        from labse_tf.tokenization.bpe import open_tokenizer
+        from labse_tf.tokenization.byte_pairs import open_tokenizer
 
         self.sequence_length = model_dir.facts["sequence_length"]
         self._tokenizer = open_tokenizer(

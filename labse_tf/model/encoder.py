@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tensorflow as tf
@@ -57,17 +57,10 @@ def _chosen(asked: str, on_tpu: bool) -> str:
     if asked == "float32":
         return asked
     native, device = (True, "TPU") if on_tpu else _native_bfloat16()
-    if asked == "auto":
-        chosen = "bfloat16" if native else "float32"
-        _log.info("computing in %s (%s)", chosen, device)
-        return chosen
-    if not native:
-        _log.warning(
-            "warning: computing in bfloat16, which is emulated here (%s) and can be many times "
-            "slower than float32: compute.precision=auto chooses the faster one",
-            device,
-        )
-    return asked
+    chosen = "bfloat16" if native or asked == "bfloat16" else "float32"
+    emulated = "; emulated, slower than float32" if chosen == "bfloat16" and not native else ""
+    _log.info("computing in %s (%s%s)", chosen, device, emulated)
+    return chosen
 
 
 def _native_bfloat16() -> tuple[bool, str]:
@@ -223,12 +216,9 @@ def _gelu_tanh(x: tf.Tensor) -> tf.Tensor:
     return tf_keras.activations.gelu(x, approximate=True)
 
 
-_ACTIVATIONS = {"gelu_tanh": _gelu_tanh, "gelu": tf_keras.activations.gelu}
-
-
-def activation(name: str):
+def activation(name: str) -> Callable[[tf.Tensor], tf.Tensor]:
     """Returns the function called `name`, see `EncoderConfig.activation`."""
-    return _ACTIVATIONS[name]
+    return _gelu_tanh if name == "gelu_tanh" else tf_keras.activations.gelu
 
 
 def build_encoder(
@@ -289,11 +279,9 @@ def start_averaging(encoder: BertEncoder) -> None:
     """Makes each layer add the average of all tokens to each token, including [CLS].
 
     In each attention layer, the value kernel becomes Q and the output kernel Q', with Q orthogonal,
-    times a gain. With small random queries and keys, attention is nearly uniform. So embeddings
-    differ between sentences from the first step, and gradients reach the words. With random values
-    all sentences start out alike, and training must separate them before it can do more.
-
-    Position and type embeddings are scaled down, other weights stay unchanged.
+    times a gain; with small random queries and keys, attention is nearly uniform. So sentences
+    differ from the first step, where random values make all of them alike. Position and type
+    embeddings are scaled down.
     """
     for layer in encoder.transformer_layers:
         value, output = (

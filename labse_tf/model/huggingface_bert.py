@@ -14,6 +14,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,18 +97,15 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
       InputError: if it is not such a directory, or the model's layers are not those of BERT.
     """
     path = Path(path)
+    file = path / CONFIG_FILE
     _refuse_pickle(path)
     has_tokens = (path / TOKENIZER_FILE).is_file()
     for name in (CONFIG_FILE, WEIGHTS_FILE, *([] if has_tokens else [VOCAB_FILE])):
         if not (path / name).is_file():
-            raise InputError(
-                f"has no {name}",
-                path=path,
-                remedy="name the folder that save_pretrained(..., safe_serialization=True) of a "
-                "Hugging Face BERT and of its tokenizer wrote",
-            )
+            remedy = "name the folder that save_pretrained() of a BERT and of its tokenizer wrote"
+            raise _refusal(path, f"has no {name}", remedy)
     try:
-        found = json.loads((path / CONFIG_FILE).read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
         model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
         pooler = find_pooler(path)
         sizes = {ours: found[theirs] for ours, theirs in _SIZES.items()}
@@ -116,26 +114,22 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
                 raise ValueError(f"{_SIZES[name]} is {size}")
         sizes["pooling"] = pooler.pooling if pooler else "cls"
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"is not a BERT configuration ({error!r})", path=path / CONFIG_FILE, remedy="correct it"
-        ) from error
+        raise _refusal(file, f"is not a BERT configuration ({error!r})", "correct it") from error
     positions = found.get("position_embedding_type", "absolute")
     if model_type != "bert" or activation is None or positions != "absolute":
         problem = f"describes a {model_type} with {found['hidden_act']} and {positions} positions"
         remedy = f"use a bert with one of {', '.join(ACTIVATIONS)} and absolute positions"
-        raise _refusal(path / CONFIG_FILE, problem, remedy)
-    sizes["activation"] = activation
-    config = build_section(EncoderConfig, sizes, path / CONFIG_FILE)
+        raise _refusal(file, problem, remedy)
+    config = build_section(EncoderConfig, {**sizes, "activation": activation}, file)
     _check_computation(path, found)
     with _open_weights(path / WEIGHTS_FILE):
         pass  # If the file is damaged, the error says so rather than that the sizes differ.
     # A weight has a byte or more.
     layer = 4 * config.hidden_size + 2 * config.intermediate_size
     rows = config.vocab_size + config.max_positions + config.num_layers * layer
-    weights, held = rows * config.hidden_size, path / WEIGHTS_FILE
-    if weights > held.stat().st_size:
-        problem = f"describes {weights:,} weights, more than {WEIGHTS_FILE} has"
-        raise _refusal(path / CONFIG_FILE, problem, "use the files of a single model")
+    if rows * config.hidden_size > (path / WEIGHTS_FILE).stat().st_size:
+        problem = f"describes more weights than {WEIGHTS_FILE} has"
+        raise _refusal(file, problem, "use the files of a single model")
     read_huggingface(path)
     return config
 
@@ -184,21 +178,14 @@ def restore(
     path = Path(path)
     pooler = find_pooler(path)
     dense = pooler.folder if pooler else None
-    # Prefix of the names -> file.
-    files = {"": path / WEIGHTS_FILE}
-    if dense:
-        _refuse_pickle(path / dense)
-        files[f"{dense}/"] = path / dense / WEIGHTS_FILE
-    taken, misfits = {}, []
+    taken, misfits, places = {}, [], {}
     with contextlib.ExitStack() as stack:
-        opened = {
-            prefix: stack.enter_context(_open_weights(file)) for prefix, file in files.items()
-        }
-        places = {
-            prefix + name: (weights, name)
-            for prefix, weights in opened.items()
-            for name in weights.keys()  # noqa: SIM118  It is not a dict.
-        }
+        for folder in ("", dense) if dense else ("",):
+            _refuse_pickle(path / folder)
+            weights = stack.enter_context(_open_weights(path / folder / WEIGHTS_FILE))
+            # It is not a dict.
+            names = weights.keys()
+            places |= {f"{folder}/{name}".removeprefix("/"): (weights, name) for name in names}
         for variable in variables:
             names = _names_of(variable, dense, is_sentences=pooler is not None)
             name = next((one for one in names if one in places), None)
@@ -237,7 +224,7 @@ def _open_weights(file: Path) -> Iterator[safe_open]:
         with safe_open(file, framework="tf") as weights:
             yield weights
     except (OSError, SafetensorError) as error:
-        raise InputError(f"is damaged ({error})", path=file, remedy="fetch it again") from error
+        raise _refusal(file, f"is damaged ({error})", "fetch it again") from error
 
 
 def _names_of(variable: tf.Variable, dense: str | None, *, is_sentences: bool) -> Iterator[str]:
@@ -307,25 +294,21 @@ def find_pooler(path: Path) -> Pooler | None:
       InputError: if the directory computes anything but [CLS] or the mean of the tokens, LaBSE's
         Dense module (after a mean it may be missing) and the norm.
     """
-    if not (path / MODULES_FILE).is_file():
+    file = path / MODULES_FILE
+    if not file.is_file():
         return None
-    modules = _read_modules(path)
+    folders = dict(modules := _read_modules(path))
     # Dropout does nothing when a text is embedded.
-    kinds = [kind for kind, _ in modules if kind != "Dropout"]
-    folders = dict(modules)
-    if kinds[:2] != ["Transformer", "Pooling"] or folders["Transformer"]:
-        raise _refusal(path / MODULES_FILE, "does not begin with a Transformer and a Pooling")
-    rest = kinds[2:]
-    while rest and rest[-1] == "Normalize":
-        rest.pop()
-    if unknown := next((kind for place, kind in enumerate(rest) if place or kind != "Dense"), None):
-        raise _refusal(path / MODULES_FILE, f"has the module {unknown} at an unknown place")
+    kinds = " ".join(kind for kind, _ in modules if kind != "Dropout")
+    known = re.fullmatch("Transformer Pooling( Dense)?( Normalize)*", kinds)
+    if not known or folders["Transformer"]:
+        raise _refusal(file, f"has the modules {kinds}, of unknown order or folders")
     pooling = _read_pooling(path / folders["Pooling"] / CONFIG_FILE)
-    _check_use(path / "config_sentence_transformers.json", unit="Normalize" in kinds)
-    if not rest and pooling == "cls":
-        raise _refusal(path / MODULES_FILE, "has no Dense module after [CLS], LaBSE's pooler")
-    if rest:
+    _check_use(path / "config_sentence_transformers.json", unit="Normalize" in folders)
+    if "Dense" in folders:
         _check_dense(path / folders["Dense"] / CONFIG_FILE, pooling)
+    elif pooling == "cls":
+        raise _refusal(file, "has no Dense module after [CLS], LaBSE's pooler")
     return Pooler(folders.get("Dense"), pooling)
 
 
@@ -336,25 +319,19 @@ def _refusal(file: Path, problem: str, remedy: str = "use a model with LaBSE's m
 def _read_pooling(file: Path) -> str:
     found = _read(file)
     modes = [name for name, chosen in found.items() if name.startswith("pooling_mode_") and chosen]
-    modes += [found["pooling_mode"]] if "pooling_mode" in found else []
-    pooling = _POOLING_OF_MODE.get(str(modes[0])) if len(modes) == 1 else None
-    if pooling is None:
-        said = " and ".join(map(str, modes)) or "nothing"
-        raise _refusal(file, f"pools by {said}; LaBSE pools by [CLS]")
-    return pooling
+    modes += [str(found["pooling_mode"])] if "pooling_mode" in found else []
+    if len(modes) != 1 or modes[0] not in _POOLING_OF_MODE:
+        raise _refusal(file, f"pools by {' and '.join(modes) or 'nothing'}; LaBSE pools by [CLS]")
+    return _POOLING_OF_MODE[modes[0]]
 
 
 def _check_dense(file: Path, pooling: str) -> None:
     dense = _read(file)
-    activation = str(dense.get("activation_function"))
-    expected = ACTIVATION_OF_POOLER[pooling].rpartition(".")[2]
-    if activation.rpartition(".")[2] != expected:
-        raise _refusal(
-            file, f"has the activation {activation}; a pooler of {pooling} has {expected}"
-        )
-    if dense.get("in_features") != dense.get("out_features"):
-        sizes = f"from {dense.get('in_features')} to {dense.get('out_features')} numbers"
-        raise _refusal(file, f"leads {sizes}; LaBSE's pooler keeps the width")
+    activation, expected = str(dense.get("activation_function")), ACTIVATION_OF_POOLER[pooling]
+    if activation.rpartition(".")[2] != expected.rpartition(".")[2]:
+        raise _refusal(file, f"has the activation {activation}; a pooler of {pooling} {expected}")
+    if (size := dense.get("in_features")) != (out := dense.get("out_features")):
+        raise _refusal(file, f"leads from {size} to {out} numbers; LaBSE's pooler keeps the width")
     for name in ("module_input_name", "module_output_name"):
         if (value := dense.get(name, "sentence_embedding")) != "sentence_embedding":
             raise _refusal(file, f"has the {name} {value}")
@@ -363,13 +340,12 @@ def _check_dense(file: Path, pooling: str) -> None:
 def _check_use(file: Path, *, unit: bool) -> None:
     """Refuses settings that change texts before the modules, or vectors after them."""
     found = _read(file) if file.is_file() else {}
-    prompts = found.get("prompts") or {}
-    if given := [name for name, text in prompts.items() if text]:
+    if given := [name for name, text in (found.get("prompts") or {}).items() if text]:
         remedy = "put it before your texts yourself, and remove it there"
         raise _refusal(file, f"puts the prompt {given[0]} before texts", remedy)
-    if found.get("truncate_dim") is not None:
-        said = f"cuts vectors to {found['truncate_dim']} dimensions (truncate_dim)"
-        raise _refusal(file, said, "remove it there, and give --dim when you embed")
+    if (dim := found.get("truncate_dim")) is not None:
+        remedy = "remove it there, and give --dim when you embed"
+        raise _refusal(file, f"cuts vectors to {dim} dimensions (truncate_dim)", remedy)
     if not unit and (name := found.get("similarity_fn_name")) not in (None, "cosine"):
         remedy = "use a model with a Normalize module, or with the cosine"
         raise _refusal(file, f"compares by {name}; vectors here have unit length", remedy)
@@ -388,19 +364,18 @@ def read_length(path: Path) -> int | None:
 
 
 def _read_modules(path: Path) -> list[tuple[str, str]]:
+    file = path / MODULES_FILE
     try:
         modules = [
             (one["type"].rpartition(".")[2], one["path"])
-            for one in json.loads((path / MODULES_FILE).read_text("utf-8"))
+            for one in json.loads(file.read_text("utf-8"))
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"is not a list of modules ({error!r})", path=path / MODULES_FILE, remedy="correct it"
-        ) from error
+        raise _refusal(file, f"is not a list of modules ({error!r})", "correct it") from error
     for _, folder in modules:
         if not (path / folder).resolve().is_relative_to(path.resolve()):
             problem = f"names the folder {folder}, which is outside the model's folder"
-            raise _refusal(path / MODULES_FILE, problem, "correct it")
+            raise _refusal(file, problem, "correct it")
     return modules
 
 
@@ -411,4 +386,4 @@ def _read(file: Path) -> dict[str, Any]:
             raise ValueError("it is not a JSON object")
         return found
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read ({error})", path=file, remedy="fetch it again") from error
+        raise _refusal(file, f"cannot be read ({error})", "fetch it again") from error

@@ -54,17 +54,15 @@ def add_heads(encoder: BertEncoder, config: PretrainRun | TrainRun) -> dict[str,
     return parts
 
 
-def copy_heads(source: Mapping[str, tf.Module], target: Mapping[str, tf.Module]) -> None:
-    """Copies head and slots, table included, where both have them; as `add_heads` returns them."""
-    if "head" in source and "head" in target:
-        target["head"].set_weights(source["head"].get_weights())
-    copy_slots(source, target)
-
-
-def copy_slots(source: Mapping[str, tf.Module], target: Mapping[str, tf.Module]) -> None:
-    """Copies slots where both have them."""
-    if "slots" in source and "slots" in target:
-        target["slots"].set_weights(source["slots"].get_weights())
+def copy_heads(
+    source: Mapping[str, tf.Module],
+    target: Mapping[str, tf.Module],
+    *names: str,
+) -> None:
+    """Copies the parts called `names` where both have them; as `add_heads` returns them."""
+    for name in names:
+        if name in source and name in target:
+            target[name].set_weights(source[name].get_weights())
 
 
 def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

@@ -12,7 +12,7 @@ import tf_keras
 class Tokenizer(Protocol):
     """Turns text into token ids, and these into packed encoder inputs, in a TensorFlow graph.
 
-    `tokenization.wordpiece` has the implementation that LaBSE uses, `tokenization.bpe` another.
+    `tokenization.wordpiece` has LaBSE's implementation, `tokenization.byte_pairs` another.
 
     Attributes:
       tokens: the vocabulary; a token's index is its id.

@@ -54,12 +54,30 @@ def read_huggingface(folder: Path) -> list[str]:
     Raises:
       InputError: if ids are missing, differ or may differ.
     """
-    ids, path = _read_ids(folder / TOKENIZER_FILE), folder / VOCAB_FILE
+    file, path = folder / TOKENIZER_FILE, folder / VOCAB_FILE
+    ids = _read_ids(file) if file.is_file() else None
     if not path.is_file():
-        return _in_order(ids or {}, folder / TOKENIZER_FILE)
+        tokens = sorted(ids or {}, key=(ids or {}).__getitem__)
+        for number, token in enumerate(tokens):
+            if ids[token] != number:
+                problem = f"has no token of the id {number}"
+                raise InputError(problem, path=file, remedy="fetch it again")
+        return tokens
     tokens = wordpiece_file.read(path)
     if ids is None:
-        _refuse_pieces_twice(tokens, path)
+        places = {token: number for number, token in enumerate(tokens)}
+        for number in wordpiece_file.find_misread(tokens):
+            stripped = tokens[number].strip().strip("\ufeff")
+            # An empty piece occurs in no text.
+            if stripped not in ("", JOINER) and stripped in places:
+                raise InputError(
+                    f"programs that strip lines read {tokens[number]!r} as {stripped!r}, like line "
+                    f"{places[stripped] + 1}: its id is {number} there, {places[stripped]} here",
+                    path=path,
+                    line=number + 1,
+                    remedy=f"add the model's {TOKENIZER_FILE}, or, if the model was trained with "
+                    f"unstripped lines, replace this line by [space{number}]",
+                )
         return tokens
     for number, token in enumerate(tokens):
         if ids.get(token) != number:
@@ -72,14 +90,12 @@ def read_huggingface(folder: Path) -> list[str]:
     return tokens
 
 
-def _read_ids(file: Path) -> dict[str, int] | None:
-    """Returns token -> id of a WordPiece vocabulary; None if there is no file.
+def _read_ids(file: Path) -> dict[str, int]:
+    """Returns token -> id of a WordPiece vocabulary.
 
     Raises:
       InputError: if it is not a cased BERT tokeniser, whose tokens are ours.
     """
-    if not file.is_file():
-        return None
     try:
         found = json.loads(file.read_text("utf-8"))
         model, normalizer = found["model"], found.get("normalizer", _OURS)
@@ -90,9 +106,8 @@ def _read_ids(file: Path) -> dict[str, int] | None:
         settings["pre_tokenizer"] = before.get("type", _OURS["pre_tokenizer"])
         added = {one["content"]: one["id"] for one in found.get("added_tokens") or []}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"has no WordPiece vocabulary ({error!r})", path=file, remedy="fetch it again"
-        ) from error
+        problem = f"has no WordPiece vocabulary ({error!r})"
+        raise InputError(problem, path=file, remedy="fetch it again") from error
     problems = [f"{name} {settings[name]!r}" for name in _OURS if settings[name] != _OURS[name]]
     problems += [
         f"the added token {token!r}"
@@ -103,27 +118,3 @@ def _read_ids(file: Path) -> dict[str, int] | None:
         problem = f"has {problems[0]}, unlike a cased BERT's"
         raise InputError(problem, path=file, remedy="use a model with LaBSE's tokeniser")
     return ids
-
-
-def _in_order(ids: dict[str, int], file: Path) -> list[str]:
-    tokens = sorted(ids, key=lambda token: ids[token])
-    gap = next((number for number, token in enumerate(tokens) if ids[token] != number), None)
-    if gap is not None:
-        raise InputError(f"has no token of the id {gap}", path=file, remedy="fetch it again")
-    return tokens
-
-
-def _refuse_pieces_twice(tokens: Sequence[str], path: Path) -> None:
-    places = {token: number for number, token in enumerate(tokens)}
-    for number in wordpiece_file.find_misread(tokens):
-        stripped = tokens[number].strip().strip("\ufeff")
-        # An empty piece occurs in no text.
-        if stripped not in ("", JOINER) and stripped in places:
-            raise InputError(
-                f"programs that strip lines read {tokens[number]!r} as {stripped!r}, like line "
-                f"{places[stripped] + 1}: its id is {number} there, {places[stripped]} here",
-                path=path,
-                line=number + 1,
-                remedy=f"add the model's {TOKENIZER_FILE}, or, if the model was trained with "
-                f"unstripped lines, replace this line by [space{number}]",
-            )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import logging
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy.typing as npt
 import tensorflow as tf
@@ -17,14 +15,6 @@ from labse_tf.data.streams import Part
 from labse_tf.errors import InputError
 
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
-
-# Linux's list of the PCI bus, and the ids of TPU chips there that JAX looks for: v2 and v3, a chip
-# without a public name, v4, v5p, v5e, v6e, 7x.
-_PCI_DEVICES = Path("/sys/bus/pci/devices")
-_GOOGLE = "0x1ae0"
-_TPU_CHIPS = ("0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")
-
-_log = logging.getLogger("labse")
 
 
 def checkpoint_options(strategy: tf.distribute.Strategy) -> tf.train.CheckpointOptions:
@@ -40,8 +30,8 @@ def create_strategy(
 ) -> tf.distribute.Strategy:
     """Returns the strategy called `name`.
 
-    "auto" means TPU if `tpu` is given, multi-worker if the environment has TF_CONFIG, TPU on a TPU
-    VM, mirrored if there are several GPUs, else one device.
+    "auto" means TPU if `tpu` is given, multi-worker if the environment has TF_CONFIG, TPU if
+    `libtpu` is installed, mirrored if there are several GPUs, else one device.
 
     Args:
       name: one of STRATEGIES.
@@ -83,22 +73,9 @@ def _choose(tpu: str, gpus: int) -> str:
         return "tpu"
     if "TF_CONFIG" in os.environ:
         return "multi_worker"
-    if chips := count_tpu_chips():
-        if importlib.util.find_spec("libtpu"):
-            return "tpu"
-        text = "this machine has %d TPU chips, but no TensorFlow that can use them: docs/install.md"
-        _log.warning(text, chips)
+    if importlib.util.find_spec("libtpu"):
+        return "tpu"
     return "mirrored" if gpus > 1 else "one_device"
-
-
-def count_tpu_chips() -> int:
-    """Returns the number of TPU chips on this machine's PCI bus; TensorFlow is not asked."""
-    chips = 0
-    for device in _PCI_DEVICES.glob("*"):
-        with contextlib.suppress(OSError):
-            vendor, kind = ((device / name).read_text().strip() for name in ("vendor", "device"))
-            chips += vendor == _GOOGLE and kind in _TPU_CHIPS
-    return chips
 
 
 def _logical_cpus(count: int) -> list[str] | None:
@@ -145,19 +122,19 @@ def sum_over_replicas(tensors: list) -> list:
     replicas = tf.distribute.get_replica_context()
     several = replicas.num_replicas_in_sync > 1
     dense = [one for one in tensors if not isinstance(one, tf.IndexedSlices)]
-    summed = iter(replicas.all_reduce("SUM", dense) if several and dense else dense)
-
-    def sum_slices(slices: tf.IndexedSlices) -> tf.IndexedSlices:
+    dense = iter(replicas.all_reduce("SUM", dense) if several and dense else dense)
+    sums = []
+    for one in tensors:
+        if not isinstance(one, tf.IndexedSlices):
+            sums.append(next(dense))
+            continue
         # An embedding's gradient has one row per occurrence; its norm needs their sum.
-        slices = sum_rows(slices)
-        if not several:
-            return slices
-        rows, values = (replicas.all_gather(one, 0) for one in (slices.indices, slices.values))
-        return sum_rows(tf.IndexedSlices(values, rows, slices.dense_shape))
-
-    return [
-        sum_slices(one) if isinstance(one, tf.IndexedSlices) else next(summed) for one in tensors
-    ]
+        one = sum_rows(one)
+        if several:
+            rows, values = (replicas.all_gather(part, 0) for part in (one.indices, one.values))
+            one = sum_rows(tf.IndexedSlices(values, rows, one.dense_shape))
+        sums.append(one)
+    return sums
 
 
 def sum_rows(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
@@ -268,7 +245,7 @@ def distribute(
             own = parts // pipelines
             dataset, first, slots = _joined(make_dataset, own * number, own, parts), 0, local
 
-        def slices(tensor):
+        def split(tensor):
             # The batches of joint tasks have sizes of their own.
             known = tensor.shape[0] or (batch_size if parts == 1 else 0)
             rows = (known or tf.shape(tensor)[0]) // slots
@@ -276,11 +253,7 @@ def distribute(
             split = tf.reshape(tensor, [-1 if size is None else size for size in shape])
             return split[first : first + local]
 
-        def split(*batch):
-            batch = tf.nest.map_structure(slices, batch)
-            return batch if len(batch) > 1 else batch[0]
-
-        return dataset.map(split).unbatch()
+        return dataset.map(lambda batch: tf.nest.map_structure(split, batch)).unbatch()
 
     return strategy.distribute_datasets_from_function(make)
 

@@ -65,26 +65,22 @@ def launch(
     Raises:
       InputError: as `open_or_create` and `create_strategy` raise.
     """
-    settings = {"tpu": tpu, "logical_cpus": logical_cpus}
     path = staging.output_path(path, overwrite=overwrite)
-    mirror = staging.mirror_of(Path(path))
-    if is_chief(strategy):
-        with (
-            open_or_create(path, config, overwrite=overwrite) as run_dir,
-            _mirrored(mirror, run_dir),
-        ):
-            made = create_strategy(strategy, **settings)
-            with record_counts.kept_in(run_dir.counts_file, write=True):
-                yield run_dir, made
-    else:
-        # Creating the strategy waits for the chief, which has created the run dir by then.
-        made = create_strategy(strategy, **settings)
-        if mirror is not None:
-            mirror.sends = False
-            mirror.pull()
-        run_dir = open_existing(path)
-        with record_counts.kept_in(run_dir.counts_file, write=False):
-            yield run_dir, made
+    mirror, chief = staging.mirror_of(Path(path)), is_chief(strategy)
+    create = functools.partial(create_strategy, strategy, tpu=tpu, logical_cpus=logical_cpus)
+    with contextlib.ExitStack() as stack:
+        if chief:
+            run_dir = stack.enter_context(open_or_create(path, config, overwrite=overwrite))
+            stack.enter_context(_mirrored(mirror, run_dir))
+            made = create()
+        else:
+            made = create()  # Waits for the chief, which has created the run dir by then.
+            if mirror is not None:
+                mirror.sends = False
+                mirror.pull()
+            run_dir = open_existing(path)
+        stack.enter_context(record_counts.kept_in(run_dir.counts_file, write=chief))
+        yield run_dir, made
 
 
 @contextlib.contextmanager
@@ -112,11 +108,8 @@ class Stage:
 
     Attributes:
       description: shown with the progress.
-      steps: number of steps to train.
       batch_size: rows of the global batch; 0 if their number varies.
       input_parts: number of parts of which a batch is made, each from a part of the corpora.
-      optimizer: its settings.
-      loop: intervals of log lines and checkpoints.
       checkpoints: a folder for this stage's checkpoints only.
       number: counted from 0 in a run with several stages; None if it has one.
     """
@@ -164,11 +157,12 @@ def fit(
 
     def read_from(step: int):
         """Returns the distributed batches of the steps after `step`."""
-
-        def make(*part: streams.Part) -> tf.data.Dataset:
-            return check_features(batches(step, *part), objective.features)
-
-        return distribute(strategy, make, stage.batch_size, parts=stage.input_parts)
+        return distribute(
+            strategy,
+            lambda *part: check_features(batches(step, *part), objective.features),
+            stage.batch_size,
+            parts=stage.input_parts,
+        )
 
     with (
         input_errors(),
@@ -277,13 +271,10 @@ class Trainer(orbit.StandardTrainer):
         update is dense, as XLA needs static shapes.
 
         Raises:
-          ValueError: if there is nothing to train, or a variable occurs twice.
+          ValueError: if there is nothing to train.
         """
-        variables = objective.variables
-        if not variables:
+        if not objective.variables:
             raise ValueError("there are no variables to train: call the model once first")
-        if len({id(variable) for variable in variables}) < len(variables):
-            raise ValueError("a variable is listed twice: it would be updated twice")
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
         # In a TensorFlow loop a gather must have the same shape in all steps, but batches have
         # different lengths, and sparse gradients have as many rows as the batch has tokens.
@@ -294,7 +285,7 @@ class Trainer(orbit.StandardTrainer):
         self._options = {"clip_norm": clip_norm, "lazy": lazy}
         self._catches_up = lazy and isinstance(optimizer, LazyAdamW)
         with strategy.scope():
-            optimizer.build(variables)
+            optimizer.build(objective.variables)
             self._metrics, objective.metrics = (
                 {name: tf_keras.metrics.Mean(name) for name in names}
                 for names in (("loss", "accuracy", "gradient_norm"), objective.METRICS)
@@ -337,8 +328,7 @@ class Trainer(orbit.StandardTrainer):
         if self._broken_step >= 0:
             step = int(self._broken_step)
             raise InputError(
-                f"the loss or the gradient of step {step} is not finite"
-                f"{self.objective.describe_batch(step)}",
+                f"the loss or the gradient of step {step} is not finite",
                 remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
                 "the last good checkpoint, if any, is kept",
             )

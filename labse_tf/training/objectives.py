@@ -40,7 +40,6 @@ from labse_tf.training.distribution import (
 from labse_tf.training.optimizer import LazyAdamW
 
 _SAMPLES_SEED = 17
-_SOURCES_SHOWN = 5
 _ZERO = tf.UnconnectedGradients.ZERO
 
 # Embedding tables that may be updated lazily, and the ids that a loss reads of each.
@@ -108,10 +107,6 @@ class Objective(abc.ABC):
     def observe(self, batch, loss: tf.Tensor, accuracy: tf.Tensor) -> None:
         """Updates `metrics` after a step, from the loss and the accuracy on the global batch."""
         return None  # AutoGraph warns about a function without a statement.
-
-    def describe_batch(self, step: int) -> str:
-        """Returns ` (...)` with the origin of the batch of a step, counted from 1; or ""."""
-        return ""
 
 
 def update(
@@ -262,18 +257,12 @@ class MaskedTokens(Objective):
         *,
         samples: int = 0,
         chunk_size: int = 0,
-        sources_of: Callable[[int], list[str]] | None = None,
     ) -> None:
-        """Takes an encoder with layers, its MLM head, and for CMLM the slots.
-
-        `sources_of` returns the names of the files of a step's batch, for error messages. With
-        `samples` or `chunk_size` 0, the softmax is over the whole vocabulary, and the gradients of
-        all sequences are computed at once.
-        """
+        """Takes an encoder with layers, its MLM head, and for CMLM the slots."""
         parts = {"encoder": encoder, "head": head} | ({} if slots is None else {"slots": slots})
         super().__init__(parts, features=MASKED_FEATURES if slots is None else NEIGHBOUR_FEATURES)
         self._encoder, self._head, self._slots = encoder, head, slots
-        self._samples, self._chunk_size, self._sources_of = samples, chunk_size, sources_of
+        self._samples, self._chunk_size = samples, chunk_size
 
     def tables_read(self, batch, step: tf.Tensor) -> Tables:
         if not self._samples:
@@ -336,12 +325,6 @@ class MaskedTokens(Objective):
         for task, weight in (("mlm", 1.0 - is_tlm), ("tlm", is_tlm)):
             self.metrics[f"{task}_loss"].update_state(loss, sample_weight=weight)
             self.metrics[f"{task}_accuracy"].update_state(accuracy, sample_weight=weight)
-
-    def describe_batch(self, step: int) -> str:
-        sources = self._sources_of(step) if self._sources_of else []
-        shown = ", ".join(sources[:_SOURCES_SHOWN])
-        more = len(sources) - _SOURCES_SHOWN
-        return shown and f" (its batch is from {shown}{f' and {more} more files' * (more > 0)})"
 
 
 def _count_masked(batch) -> tf.Tensor:
@@ -416,7 +399,7 @@ def cached_gradients(
     *,
     chunk_rows: int,
     generators: Sequence[tf.random.Generator] = (),
-    tables: Sequence[tuple[tf.Variable, tf.Tensor]] = (),
+    tables: Tables | tuple[()] = (),
 ) -> tuple[tf.Tensor, tf.Tensor, list]:
     """Returns loss, accuracy and the gradient of the loss with respect to each variable.
 
@@ -466,7 +449,7 @@ def summed_gradients(
     variables: Sequence[tf.Variable],
     *,
     chunk_rows: int,
-    tables: Sequence[tuple[tf.Variable, tf.Tensor]] = (),
+    tables: Tables | tuple[()] = (),
 ) -> tuple[tf.Tensor, tf.Tensor, list]:
     """Returns what `cached_gradients` returns, of a loss that is a sum over rows.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
 import tensorflow as tf
 import tf_keras
 
 from labse_tf.config import BERT, PretrainRun
 from labse_tf.config.shares import check_chunks, check_even
 from labse_tf.data.held_out import HeldOut, read_held_out
-from labse_tf.data.pretraining import pretraining_batches, source_files
+from labse_tf.data.pretraining import pretraining_batches
 from labse_tf.data.streams import WHOLE, Part
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
@@ -72,7 +71,7 @@ def pretrain(
             parts = add_heads(encoder, config)
             if previous is not None:
                 stack(previous["encoder"], encoder)
-                copy_heads(previous, parts)
+                copy_heads(previous, parts, "head", "slots")
             elif init is not None:
                 start_from(init, parts, config, run_dir, strategy)
         previous = None  # Both stages might not fit in memory.
@@ -91,12 +90,6 @@ def _run_stage(
     settings = config.pretrain
     batches = functools.partial(masked_batches, config, tokenizer, number)
 
-    def sources_of(step: int) -> list[str]:
-        """Returns the paths of the files from which the batch of a step was read."""
-        files = source_files(settings, config.languages)
-        batch = next(iter(batches(step - 1)))
-        return [files[file].path for file in np.unique(batch["file"])]
-
     validation = None
     if examples:
         evaluator = HeldOutEvaluator(strategy=strategy, **parts, examples=examples)
@@ -112,8 +105,8 @@ def _run_stage(
         checkpoints=run_dir.checkpoints / f"stage_{number + 1}",
         number=number,
     )
-    chunks = {"samples": settings.sampled_softmax, "chunk_size": settings.chunk_size}
-    objective = MaskedTokens(**parts, **chunks, sources_of=sources_of)
+    options = {"samples": settings.sampled_softmax, "chunk_size": settings.chunk_size}
+    objective = MaskedTokens(**parts, **options)
     fit(objective, batches, stage, run_dir, strategy, validation)
 
 

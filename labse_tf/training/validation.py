@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,9 +60,9 @@ class Validation:
 
 
 class Course:
-    """The state of a run's measurements so far, including those before a resume.
+    """The measurements of a run so far, including those before a resume.
 
-    It is the same on all workers, which decide alike: they compare the first worker's measurements.
+    All workers have the same, and decide alike: they compare the first worker's measurements.
     """
 
     def __init__(
@@ -104,8 +104,9 @@ class Course:
     def is_due(self, step: int) -> bool:
         """Whether to measure after `step`."""
         interval = self._validation.interval
-        at_interval = interval and step and step % interval == 0
-        return step not in self._measured and bool(interval) and (at_interval or step == self.steps)
+        if not interval or step in self._measured:
+            return False
+        return step == self.steps or step > 0 and step % interval == 0
 
     def next_due(self, step: int) -> int:
         """Returns the next step after which to measure, or the last."""
@@ -123,14 +124,9 @@ class Course:
         accuracy = float(from_first_replica(self._strategy, output[task][metric]))
         sign = -1 if self._validation.lower_is_better else 1
         if self.best is None or sign * accuracy > sign * self.best.accuracy:
-            self.best = save_best(
-                self._validation.best,
-                self._own_folder,
-                step=step,
-                accuracy=accuracy,
-                task=task,
-                options=checkpoint_options(self._strategy),
-            )
+            options = checkpoint_options(self._strategy)
+            found = {"step": step, "accuracy": accuracy, "task": task}
+            self.best = save_best(self._validation.best, self._own_folder, **found, options=options)
 
     def tell_end(self, description: str) -> None:
         """Logs whether the run, called `description`, stopped early, and its best checkpoint."""
@@ -172,31 +168,41 @@ def validation_of(
     checkpoint contains the `encoder`, which is the one that is trained.
 
     Raises:
-      InputError: if there are no dev pairs, a task does not exist, or its data is missing.
+      InputError: if there are no dev pairs, a task does not exist or occurs twice, or its data is
+        missing.
     """
-    evaluators, measures, lower = [], {}, set()
+    evaluators, measures, lower = [], {}, False
     if settings.dev:
         pools = read_dev_pairs(settings, languages)
         made = {"strategy": strategy, "encoder": encoder, "tokenizer": tokenizer}
         evaluators.append(DevEvaluator(**made, pools=pools, lengths=settings.bucket_lengths))
         measures[DEV_PAIRS] = "accuracy"
-    if settings.evaluate:
-        tasks = label_tasks(settings.evaluate, taken=tuple(measures))
+    tasks: dict[str, tuple[Task, str]] = {}
+    for name, data in (entry.split("=", 1) for entry in settings.evaluate):
+        if name in tasks or name in measures:
+            problem = f"'train.evaluate' and 'train.dev' have the task {name} twice"
+            raise InputError(problem, remedy="leave one out")
+        tasks[name] = find_task(name), data
+        if not os.path.exists(data):
+            problem = "no such file or folder, named in 'train.evaluate'"
+            raise InputError(problem, path=data, remedy="check the path")
+    if tasks:
         embedder = RunEmbedder(encoder, tokenizer, sequence_length=settings.bucket_lengths[-1])
         evaluators.append(TaskEvaluator(tasks, embedder))
-        measures |= {label: task.PRIMARY_METRIC for label, task, _ in tasks}
-        lower = {label for label, task, _ in tasks if getattr(task, "LOWER_IS_BETTER", False)}
+        measures |= {name: task.PRIMARY_METRIC for name, (task, _) in tasks.items()}
     if not evaluators:
         return None
     chosen = settings.best or next(iter(measures))
     if chosen not in measures:
         raise InputError(f"'train.best' is {chosen!r}", remedy=f"choose from {', '.join(measures)}")
+    if chosen in tasks:
+        lower = getattr(tasks[chosen][0], "LOWER_IS_BETTER", False)
     return Validation(
         Together(evaluators),
         settings.dev_interval,
         best=tf.train.Checkpoint(encoder=encoder),
         measure=(chosen, measures[chosen]),
-        lower_is_better=chosen in lower,
+        lower_is_better=lower,
         patience=settings.patience,
     )
 
@@ -264,15 +270,14 @@ class DevEvaluator(orbit.AbstractEvaluator):
         vectors = self.embed_all()
         by_language = {}
         for language, rows in self._rows.items():
-            english, foreign = vectors[rows[:, 0]], vectors[rows[:, 1]]
-            found = accuracies(all_cosines(foreign, english))
+            found = accuracies(all_cosines(vectors[rows[:, 1]], vectors[rows[:, 0]]))
             mean = round(float(np.mean(list(found.values()))), 6)
-            by_language[language] = {"accuracy": mean, **found, "pairs": len(english)}
+            by_language[language] = {"accuracy": mean, **found, "pairs": len(rows)}
         means = {
             name: round(float(np.mean([one[name] for one in by_language.values()])), 6)
             for name in ("accuracy", "to_english", "from_english")
         }
-        pairs = sum(measured["pairs"] for measured in by_language.values())
+        pairs = sum(map(len, self._rows.values()))
         return {DEV_PAIRS: {**means, "pairs": pairs, "by_language": by_language}}
 
     def embed_all(self) -> np.ndarray:
@@ -291,7 +296,7 @@ class DevEvaluator(orbit.AbstractEvaluator):
         for length in np.unique(self._lengths):
             rows = np.flatnonzero(self._lengths == length)
             most = max(1, _TOKENS_PER_BATCH // length // replicas)
-            size = replicas * min(most, -(-len(rows) // replicas))
+            size = replicas * min(most, math.ceil(len(rows) / replicas))
             for start in range(0, len(rows), size):
                 some = rows[start : start + size]
                 yield int(length), some, np.pad(some, (0, size - len(some)), mode="edge")
@@ -365,44 +370,18 @@ def _means(rows: np.ndarray) -> dict[str, float]:
 
 
 class TaskEvaluator(orbit.AbstractEvaluator):
-    """Measures the primary metric of each of `label_tasks`; every worker, with the same result."""
+    """Measures each task's primary metric; every worker, with the same result."""
 
-    def __init__(self, tasks: Sequence[tuple[str, Task, str]], encoder: Encoder) -> None:
+    def __init__(self, tasks: Mapping[str, tuple[Task, str]], encoder: Encoder) -> None:
+        """Takes the tasks and their data by name."""
         self._tasks, self._encoder = tasks, encoder
 
     def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict[str, float]]:
-        """Returns `{label: {primary metric: value}}`; `num_steps` is ignored."""
+        """Returns `{name: {primary metric: value}}`; `num_steps` is ignored."""
         return {
-            label: {task.PRIMARY_METRIC: primary_figure(task, task.evaluate(self._encoder, data))}
-            for label, task, data in self._tasks
+            name: {task.PRIMARY_METRIC: primary_figure(task, task.evaluate(self._encoder, data))}
+            for name, (task, data) in self._tasks.items()
         }
-
-
-def label_tasks(entries: Sequence[str], *, taken: Sequence[str]) -> list[tuple[str, Task, str]]:
-    """Returns label, task and data of each `TASK=DIR`.
-
-    The label is the task's name, followed by the folder's if the name is not unique:
-    `retrieval:news`.
-
-    Raises:
-      InputError: if a task or folder does not exist, or two entries have the same label.
-    """
-    pairs = [entry.split("=", 1) for entry in entries]
-    names = Counter([*taken, *(name for name, _ in pairs)])
-    found = []
-    for name, data in pairs:
-        task = find_task(name)
-        if not os.path.exists(data):
-            problem = "no such file or folder, named in 'train.evaluate'"
-            raise InputError(problem, path=data, remedy="check the path")
-        folder = os.path.basename(os.path.normpath(data))
-        found.append((name if names[name] == 1 else f"{name}:{folder}", task, data))
-    labels = [*taken, *(label for label, _, _ in found)]
-    if twice := next((label for label in labels if labels.count(label) > 1), None):
-        raise InputError(
-            f"'train.evaluate' has {twice} twice", remedy="give the folders different names"
-        )
-    return found
 
 
 class Together(orbit.AbstractEvaluator):

@@ -15,7 +15,6 @@ from labse_tf import losses
 from labse_tf.losses import (
     draw_uniform,
     duplicates,
-    leading_columns,
     margin_cross_entropies,
     margin_cross_entropy,
     sampled_softmax,
@@ -51,15 +50,17 @@ def additive_margin_softmax(queries, candidates, **options):
     return margin_cross_entropy(tf.matmul(queries, candidates, transpose_b=True), **options)
 
 
-def test_two_by_two_by_hand():
+def test_by_hand():
     # phi: source 1 is (1, 0), source 2 is (0, 1); targets (0.6, 0.8) and (0.8, 0.6).
-    source, target = [[1.0, 0.0], [0.0, 1.0]], [[0.6, 0.8], [0.8, 0.6]]
+    source, target = f32([[1.0, 0.0], [0.0, 1.0]]), f32([[0.6, 0.8], [0.8, 0.6]])
     # Both positives have phi 0.6, both negatives 0.8: with m 0.3 and s 10 the logits are 3 and 8,
     # whichever side asks, so each row's loss is -log(e^3 / (e^3 + e^8)) = log(1 + e^5).
     row = math.log(1 + math.exp(5))
-    found = additive_margin_softmax(f32(source), f32(target))
-    np.testing.assert_allclose(found, [row, row], rtol=1e-6)
-    np.testing.assert_allclose(translation_ranking_loss(f32(source), f32(target)), 2 * row, 1e-6)
+    np.testing.assert_allclose(additive_margin_softmax(source, target), [row, row], rtol=1e-6)
+    np.testing.assert_allclose(translation_ranking_loss(source, target), 2 * row, 1e-6)
+    # exp(1000) has no float32: the logits are 0 - 300 and 1000.
+    found = additive_margin_softmax(source, tf.reverse(source, [0]), scale=1000.0)
+    np.testing.assert_allclose(found, [1300.0, 1300.0], rtol=1e-6)
 
 
 @settings(max_examples=30)
@@ -93,20 +94,8 @@ def test_equals_the_numpy_reference(seed, rows, more, offset, width, margin, sca
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_slices_of_two_replicas_make_the_whole():
-    """The offset may be a tensor inside a function."""
-    generator = np.random.default_rng(5)
-    queries, candidates = f32(unit_rows(generator, 6, 4)), f32(unit_rows(generator, 6, 4))
-    whole = additive_margin_softmax(queries, candidates)
-    traced = tf.function(
-        lambda rows, offset: additive_margin_softmax(rows, candidates, positive_offset=offset)
-    )
-    halves = [traced(queries[first : first + 3], tf.constant(first)) for first in (0, 3)]
-    np.testing.assert_allclose(tf.concat(halves, 0), whole, rtol=1e-6)
-
-
-@pytest.mark.parametrize("margin, scale", [(0.0, 1.0), (0.3, 10.0)])
-def test_gradient_equals_finite_differences_of_the_reference(margin, scale):
+def test_gradient_equals_finite_differences_of_the_reference():
+    margin, scale = 0.3, 10.0
     generator = np.random.default_rng(11)
     source, target = unit_rows(generator, 4, 3), unit_rows(generator, 4, 3)
 
@@ -154,21 +143,15 @@ def test_both_directions_at_once_are_both_directions(margin, scale):
     keys = tf.constant([[1, 2, 1, 4, 5], [6, 7, 8, 9, 7]])
     options = {"margin": margin, "scale": scale, "ignored": duplicates(keys, keys)}
     weights = tf.constant([1.0, 2.0, 0.5, 0.0, 3.0])
-    results = []
-    for loss in (
-        margin_cross_entropies,
-        lambda matrix, **options: (
-            margin_cross_entropy(matrix, **options)
-            + margin_cross_entropy(tf.transpose(matrix), **options)
-        ),
-    ):
-        with tf.GradientTape() as tape:
-            tape.watch(similarities)
-            losses_ = loss(similarities, **options)
-            total = tf.reduce_sum(weights * losses_)
-        results.append((losses_, tape.gradient(total, similarities)))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(similarities)
+        found = margin_cross_entropies(similarities, **options)
+        sides = (similarities, tf.transpose(similarities))
+        expected = tf.add_n([margin_cross_entropy(side, **options) for side in sides])
+        totals = [tf.reduce_sum(weights * one) for one in (found, expected)]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    slopes = [tape.gradient(total, similarities) for total in totals]
+    np.testing.assert_allclose(*slopes, rtol=1e-4, atol=1e-4)
 
 
 def test_duplicates_by_hand():
@@ -183,12 +166,9 @@ def test_duplicates_by_hand():
     np.testing.assert_array_equal(found, expected[2:])
 
 
-def test_every_loss_shows_an_example_which_is_true():
-    shown = (margin_cross_entropy, margin_cross_entropies, duplicates, leading_columns)
-    for loss in (*shown, translation_ranking_loss):
-        assert ">>> " in loss.__doc__
+def test_the_examples_of_the_losses_are_true():
     result = doctest.testmod(losses)
-    assert result.attempted > 0 and result.failed == 0
+    assert result.attempted >= 7 and result.failed == 0
 
 
 # The sampled softmax against the whole one.
@@ -218,7 +198,7 @@ def test_every_token_drawn_once_is_the_whole_softmax():
 def test_the_sum_over_the_vocabulary_is_estimated_without_bias():
     logits = HIDDEN @ TABLE.T + BIAS
     sums = []
-    for seed in range(1000):
+    for seed in range(300):
         losses, _ = run(draw_uniform(10, VOCAB, tf.constant([seed, 1])))
         sums.append(np.exp(losses.numpy() + logits[np.arange(ROWS), LABELS]))
     found, error = np.mean(sums, 0), np.std(sums, 0) / np.sqrt(len(sums))

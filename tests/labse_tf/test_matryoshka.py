@@ -9,8 +9,9 @@ import pytest
 import tensorflow as tf
 import tf_keras
 from config_kinds import KINDS
+from tiny_encoder import TINY_ENCODER, packed
 
-from labse_tf.config import EncoderConfig, TrainConfig, load_config
+from labse_tf.config import TrainConfig, load_config
 from labse_tf.data.pairs import NO_KEY
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder, embed
@@ -23,12 +24,7 @@ NESTED = dataclasses.replace(PLAIN, matryoshka=DIMS)
 
 
 def token_inputs(generator, *shape):
-    ids = generator.integers(5, 40, (*shape, LENGTH), dtype=np.int32)
-    return {
-        "input_word_ids": tf.constant(ids),
-        "input_mask": tf.ones_like(ids),
-        "input_type_ids": tf.zeros_like(ids),
-    }
+    return packed(generator.integers(5, 40, (*shape, LENGTH)))
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +49,9 @@ STEP = tf.constant(0, tf.int64)
 
 def make_objective(settings, layers=1):
     tf_keras.utils.set_random_seed(1)
-    config = EncoderConfig(
-        vocab_size=40,
-        hidden_size=WIDTH,
+    config = dataclasses.replace(
+        TINY_ENCODER,
         num_layers=layers,
-        num_attention_heads=2,
-        intermediate_size=16,
-        dropout=0.1 if settings.chunk_size else 0.0,
         initializer_range=0.5,
         pooling="cls" if layers else "mean",
     )
@@ -109,37 +101,10 @@ def test_the_loss_by_numpy(batch, layers, with_negatives):
     )
     assert accuracy == plain.loss(batch, STEP)[1]
     # The own dimension alone is the plain loss.
+    assert NESTED.dims(WIDTH) == [WIDTH, *DIMS]
     both = [one.gradients(batch, STEP, lazy=True) for one in (plain, named)]
     for one, other in zip(*map(tf.nest.flatten, both), strict=True):
         np.testing.assert_array_equal(tf.convert_to_tensor(one), tf.convert_to_tensor(other))
-
-
-def test_the_gradient_cache_gives_the_same_gradients(batch):
-    """Two chunks through the same dropout as on one tape."""
-    encoder, chunked = make_objective(dataclasses.replace(NESTED, chunk_size=3))
-    generators = [generator for generator, _ in chunked.generators]
-    states = [tf.identity(generator.state) for generator in generators]
-    loss, accuracy, found = chunked.gradients(batch, STEP, lazy=True)
-    for generator, state in zip(generators, states, strict=True):
-        generator.state.assign(state)
-    inputs = all_inputs(batch)
-    half = PAIRS * (2 + NEGATIVES) // 2
-    with tf.GradientTape() as tape:
-        rows = [
-            embed(encoder, {name: ids[part] for name, ids in inputs.items()}, training=True)
-            for part in (slice(0, half), slice(half, None))
-        ]
-        expected_loss, expected_accuracy = chunked._rank(tf.concat(rows, axis=0), batch)
-    expected = tape.gradient(
-        expected_loss,
-        encoder.trainable_variables,
-        unconnected_gradients=tf.UnconnectedGradients.ZERO,
-    )
-    np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
-    np.testing.assert_allclose(accuracy, expected_accuracy)
-    for one, other in zip(found, expected, strict=True):
-        one, other = tf.convert_to_tensor(one), tf.convert_to_tensor(other)
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_spare_columns_of_a_table_stay_0(batch):

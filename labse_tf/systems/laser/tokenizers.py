@@ -23,7 +23,7 @@ import tensorflow_text as text
 from labse_tf.errors import InputError
 from labse_tf.files.textio import read_lines
 from labse_tf.systems.laser.words import BRACKETS, NO_BREAK, QUOTES_AND_DASHES, LaserWords
-from labse_tf.tokenization.bpe import SentencePieceLayer
+from labse_tf.tokenization.byte_pairs import SentencePieceLayer
 
 START, PADDING, END, UNKNOWN = range(4)
 SPECIAL_TOKENS = {"<s>": START, "<pad>": PADDING, "</s>": END, "<unk>": UNKNOWN}

@@ -26,7 +26,7 @@ from labse_tf.files.outputs import NO_SPACE, whole_file
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import Subwords
-from labse_tf.tokenization.bpe import open_tokenizer
+from labse_tf.tokenization.byte_pairs import open_tokenizer
 from labse_tf.tokenization.protocol import Tokenizer
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
 from labse_tf.training.distribution import checkpoint_options
@@ -215,12 +215,11 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
                 path=best.path,
                 remedy=f"ask for the newest one: --checkpoint {LATEST}",
             )
+        is_dev = best.task == DEV_PAIRS
+        where = "on the dev pairs (accuracy " if is_dev else f"in the task {best.task} ("
         text = "%s: the checkpoint of step %d, the best %s%.3f)"
-        if best.task != DEV_PAIRS:
-            _log.info(text, run_dir.path, best.step, f"in the task {best.task} (", best.accuracy)
-            return Chosen(best.path)
-        _log.info(text, run_dir.path, best.step, "on the dev pairs (accuracy ", best.accuracy)
-        return best
+        _log.info(text, run_dir.path, best.step, where, best.accuracy)
+        return best if is_dev else Chosen(best.path)
     if which == BEST:
         raise InputError(
             "the run has no best checkpoint",
@@ -243,11 +242,8 @@ def latest_checkpoint(run_dir: RunDir) -> str:
         last_stage = len(run_dir.read_config(PretrainRun).pretrain.stage_steps)
         found = newest_whole(run_dir.checkpoints / f"stage_{last_stage}", weights_only=True)
     if found is None:
-        raise InputError(
-            "the run has no finished checkpoint of the whole encoder",
-            path=run_dir.path,
-            remedy="continue the training",
-        )
+        problem = "the run has no finished checkpoint of the whole encoder"
+        raise InputError(problem, path=run_dir.path, remedy="continue the training")
     return found
 
 

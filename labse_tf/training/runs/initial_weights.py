@@ -18,13 +18,7 @@ from labse_tf.files.outputs import whole_file
 from labse_tf.files.staging import input_path
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.mlm_head import (
-    Slots,
-    add_heads,
-    copy_heads,
-    copy_slots,
-    trained_variables,
-)
+from labse_tf.model.mlm_head import Slots, add_heads, copy_heads, trained_variables
 from labse_tf.model.stacking import copy_grown, grow_layers, grow_vocabulary, stack
 from labse_tf.model.static_encoder import Subwords
 from labse_tf.tokenization.vocabulary_readers import require_wordpieces
@@ -209,10 +203,10 @@ def start_from(
         copy_grown(source["encoder"], encoder, table)
         if "head" in source:
             copy_grown(source["head"], parts["head"], table)
-            copy_slots(source, parts)
+            copy_heads(source, parts, "slots")
     elif layers:
         stack(source["encoder"], encoder)
-        copy_heads(source, parts)
+        copy_heads(source, parts, "head", "slots")
     elif stacked:
         special = load_tokenizer(run_dir).special_tokens
         unread = (special["start_of_sequence_id"], special["end_of_segment_id"])

@@ -192,41 +192,39 @@ def resolve(
             raise InputError(
                 f"differs from the vocabulary of --init {init.path}",
                 path=vocab_file,
-                remedy="leave 'tokenizer.vocab_file' empty to use that one, or add tokens to it "
-                "with `labse vocab extend`",
+                remedy="leave 'tokenizer.vocab_file' empty, or make it by `labse vocab extend`",
             )
         vocab_file = str(init.vocab_file)
     if not vocab_file:
         remedy = "add --set tokenizer.vocab_file=vocab.txt"
         raise InputError("'tokenizer.vocab_file' is empty", remedy=remedy)
-    kept = init is not None and not takes_other
-    size_of_file = init.encoder.vocab_size if kept else len(wordpiece_file.read(vocab_file))
-    encoder = config.encoder
-    # In pre-training the stages depend on the depth, so it must be set explicitly.
-    if init is not None and first_depth is None and _sizes(encoder) == _sizes(EncoderConfig()):
-        sizes = _sizes(init.encoder)
-        if encoder.num_layers == EncoderConfig().num_layers:
-            sizes["num_layers"] = init.encoder.num_layers
-        if extends:
-            sizes["vocab_size"] = size_of_file
-        encoder = dataclasses.replace(encoder, **sizes)
     if first_depth == 0:
         problem = "'encoder.num_layers' is 0: there is no layer to pre-train"
         raise InputError(problem, remedy="set it to 1 or more, or start with `labse train`")
-    if encoder.network == BILSTM:
-        encoder = dataclasses.replace(encoder, pooling=MAX)
-    elif not encoder.num_layers:
-        encoder = dataclasses.replace(encoder, pooling="mean")
-    vocab_size = encoder.vocab_size or size_of_file
+    kept = init is not None and not takes_other
+    vocab_size = init.encoder.vocab_size if kept else len(wordpiece_file.read(vocab_file))
+    sizes = dataclasses.asdict(config.encoder)
+    # In pre-training the stages depend on the depth, so it must be set explicitly.
+    defaults = EncoderConfig()
+    if init is not None and first_depth is None and _sizes(config.encoder) == _sizes(defaults):
+        sizes |= _sizes(init.encoder) | ({"vocab_size": vocab_size} if extends else {})
+        if sizes["num_layers"] == defaults.num_layers:
+            sizes["num_layers"] = init.encoder.num_layers
+    if sizes["network"] == BILSTM:
+        sizes["pooling"] = MAX
+    elif not sizes["num_layers"]:
+        sizes["pooling"] = "mean"
+    sizes["vocab_size"] = sizes["vocab_size"] or vocab_size
     languages = config.languages
     if inputs and not languages:
         files = find_plain_files(inputs, storage=STORAGE)
         languages = sorted({file.language for file in files} | {"en"})
-    sizes = dataclasses.asdict(encoder) | {"vocab_size": vocab_size}
     known = {"languages": languages, "tokenizer.vocab_file": vocab_file, "encoder": sizes}
     config = changed(config, known)
     if init is not None:
-        there = dataclasses.replace(init.encoder, **{"vocab_size": vocab_size} if extends else {})
+        there = init.encoder
+        if extends:
+            there = dataclasses.replace(there, vocab_size=config.encoder.vocab_size)
         _check_architecture(init.path, there, config.encoder, first_depth)
     return config
 
@@ -244,31 +242,23 @@ def _sizes(encoder: EncoderConfig) -> dict[str, int | str]:
 def _check_architecture(
     init: Path, there: EncoderConfig, here: EncoderConfig, first_depth: int | None
 ) -> None:
-    static = not there.num_layers
-    if static and here.network == BILSTM:
-        if here.token_size != there.hidden_size:
+    theirs = {key: getattr(there, key) for key in _ARCHITECTURE}
+    if not there.num_layers:
+        theirs = {key: theirs[key] for key in _STATIC_ARCHITECTURE}
+        if here.network == BILSTM:
+            theirs = {"token_size": there.hidden_size}
+    elif here.network == BILSTM:
+        theirs["num_layers"] = there.num_layers  # Only BERT is stacked.
+    for key, size in theirs.items():
+        if (ours := getattr(here, key)) != size:
+            key = "embedding_size" if key == "token_size" else key
             raise InputError(
-                f"the LSTM reads token vectors of {here.token_size}, --init {init} has "
-                f"vectors of {there.hidden_size}",
-                remedy=f"add --set encoder.embedding_size={there.hidden_size}",
+                f"'encoder.{key}' is {ours}, --init {init} has {size}",
+                remedy=f"add --set encoder.{key}={size}"
+                + (": only BERT is stacked" if key == "num_layers" else ""),
             )
-        return
-    for key in _STATIC_ARCHITECTURE if static else _ARCHITECTURE:
-        ours, theirs = getattr(here, key), getattr(there, key)
-        if ours != theirs:
-            raise InputError(
-                f"'encoder.{key}' is {ours}, --init {init} has {theirs}",
-                remedy=f"add --set encoder.{key}={theirs}",
-            )
-    if static:
-        return
-    if here.network == BILSTM and here.num_layers != there.num_layers:
-        raise InputError(
-            f"the LSTM has {here.num_layers} layers, --init {init} has {there.num_layers}",
-            remedy=f"add --set encoder.num_layers={there.num_layers}: only BERT is stacked",
-        )
     depth = first_depth or here.num_layers
-    if not depth or depth % there.num_layers:
+    if there.num_layers and (not depth or depth % there.num_layers):
         raise InputError(
             f"--init {init} has {there.num_layers} layers, the run starts with {depth}",
             remedy="set 'encoder.num_layers' to that number or a multiple of it; to pre-train all "

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
+from runs import labse_run, lines
 from text_files import write_lines
 from tiny_text import FOREIGN, sentences_of
 
-from labse_tf.cli.main import main
+from labse_tf.config import TrainConfig
 from labse_tf.data.held_out import distinct, read_dev_pairs, read_held_out
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder
@@ -64,12 +62,11 @@ def test_both_tasks_ask_for_the_same_tokens_of_the_foreign_side(examples, tokeni
         assert list(types) == [0] * (len(english) + 2) + [1] * (len(foreign) + 1)
 
 
-def test_sentences_alone_are_asked_of_mlm(read, monolingual_dir):
+def test_sentences_alone_are_asked_of_mlm_and_files_of_a_language_count_together(
+    read, monolingual_dir, tmp_path
+):
     examples = read(monolingual_dir, languages=["th", "en"])
     assert set(examples) == {"mlm"} and set(examples["mlm"].languages) == {"th", "en"}
-
-
-def test_files_of_a_language_count_together(read, tmp_path):
     for part, rows in enumerate((4, 3)):
         (tmp_path / f"part{part}").mkdir()
         write_lines(tmp_path / f"part{part}" / "de.txt", sentences_of("de")[10 * part :][:rows])
@@ -87,8 +84,8 @@ def test_too_long_sentences_are_left_out(read, tmp_path):
 
 def test_neighbours_of_their_own_and_of_other_sentences(read, tmp_path):
     """The others are not from nearby, and of the same language."""
-    for name, lines in (("de", ["Katze", "Hund", "Maus"] * 3), ("fr", ["chat", "chien", "souris"])):
-        path = write_lines(tmp_path / f"{name}.txt", lines)
+    for name, words in (("de", ["Katze", "Hund", "Maus"] * 3), ("fr", ["chat", "chien", "souris"])):
+        path = write_lines(tmp_path / f"{name}.txt", words)
     found = read(tmp_path, objective="cmlm", held_out_size=8)
     true, shuffled = found["cmlm"], found["cmlm_shuffled"]
     assert list(true.languages) == ["de"] * 8 + ["fr"] * 2
@@ -137,19 +134,10 @@ def test_batches_have_one_shape_and_lose_no_row(examples):
 
 @pytest.mark.slow
 def test_a_run_tells_it(tmp_path, config_file, bitext_dir):
-    arguments = ["pretrain", str(config_file), "--run-dir", str(tmp_path / "run")]
-    settings = {
-        "encoder.num_layers": 2,
-        "pretrain.stage_steps": [5, 2],
-        "pretrain.sequence_length": 48,
-        "pretrain.held_out": [str(bitext_dir)],
-        "pretrain.held_out_interval": 2,
-        "languages": ["de", "th"],
-    }
-    sets = [f"--set={key}={json.dumps(value)}" for key, value in settings.items()]
-    assert main([*arguments, *sets]) == 0
-    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    told = [line for line in lines if "held_out" in line]
+    sets = ["pretrain.stage_steps=[5,2]", "pretrain.sequence_length=48", "languages=[de,th]"]
+    sets += [f"pretrain.held_out=[{bitext_dir}]", "pretrain.held_out_interval=2"]
+    assert labse_run("pretrain", config_file, tmp_path / "run", *sets) == 0
+    told = lines(tmp_path / "run", "held_out")
     assert [(line["stage"], line["step"]) for line in told] == [(0, 2), (0, 4), (0, 5), (1, 2)]
     for line in told:
         assert set(line["held_out"]) == {"mlm", "tlm"}
@@ -162,13 +150,9 @@ def test_a_run_tells_it(tmp_path, config_file, bitext_dir):
 # Dev pairs: which a pool takes, and that none of them is impossible to find.
 
 
-@pytest.fixture
-def pools_of(tiny_config):
-    def read(*folders, languages=(), size=500):
-        changes = {"dev": [str(path) for path in folders], "dev_size": size}
-        return read_dev_pairs(dataclasses.replace(tiny_config.train, **changes), languages)
-
-    return read
+def pools_of(*folders, languages=(), size=500):
+    settings = TrainConfig(dev=[str(path) for path in folders], dev_size=size)
+    return read_dev_pairs(settings, languages)
 
 
 def write_pairs(folder, language, *pairs):
@@ -176,7 +160,7 @@ def write_pairs(folder, language, *pairs):
     write_lines(folder / f"{language}.tsv", ["\t".join(pair) for pair in pairs])
 
 
-def test_the_first_pairs_of_each_language(pools_of, bitext_dir):
+def test_the_first_pairs_of_each_language(bitext_dir):
     pools = pools_of(bitext_dir, size=9)
     assert list(pools) == sorted(FOREIGN)
     for language, pool in pools.items():
@@ -200,28 +184,14 @@ def test_pairs_with_a_side_seen_before_are_passed_over():
     assert distinct(pairs, 9) == [pairs[0], *pairs[3:]]
 
 
-letters = st.sampled_from([b"a", b"b", b"c", b"d", "ж".encode(), "あ".encode()])
-
-
-@given(st.lists(st.tuples(letters, letters)), st.integers(2, 5))
-def test_no_text_is_twice_on_a_side(pairs, size):
-    pool = distinct(iter(pairs), size)
-    assert len(pool) <= size
-    for side in zip(*pool, strict=True):
-        assert len(set(side)) == len(side)
-    if len(pool) < size:  # Then nothing was left that could have been taken.
-        sources, targets = (set(side) for side in zip(*pool, strict=True)) if pool else ((), ())
-        assert all(source in sources or target in targets for source, target in pairs)
-
-
-def test_duplicates_count_over_the_files_of_a_language(pools_of, tmp_path):
+def test_duplicates_count_over_the_files_of_a_language(tmp_path):
     write_pairs(tmp_path / "one", "de", ("cat", "Katze"), ("dog", "Hund"))
     write_pairs(tmp_path / "two", "de", ("cat", "Kater"), ("bird", "Vogel"))
     expected = [(b"cat", b"Katze"), (b"dog", b"Hund"), (b"bird", b"Vogel")]
     assert pools_of(tmp_path / "one", tmp_path / "two") == {"de": expected}
 
 
-def test_a_language_with_one_pair_says_nothing(pools_of, tmp_path, caplog):
+def test_a_language_with_one_pair_says_nothing(tmp_path, caplog):
     write_pairs(tmp_path / "dev", "de", ("cat", "Katze"), ("cat", "Kater"))
     with pytest.raises(InputError, match="no language with two different pairs"):
         pools_of(tmp_path / "dev")

@@ -50,17 +50,16 @@ def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
     tmp_path, bitext_dir, settings, tokenizer
 ):
     pairs = [pair for _, *pair in read_pairs(bitext_dir / "th.tsv")]
-    for folder in ("moses", "tfrecord"):
-        (tmp_path / folder).mkdir()
+    write_records(tmp_path / "tfrecord" / "th.tfrecord", pairs, ("src_raw", "tgt_raw"))
+    (tmp_path / "moses").mkdir()
     for side, code in enumerate(("en", "th")):
         write_lines(tmp_path / "moses" / f"OPUS.en-th.{code}", [pair[side] for pair in pairs])
-    write_records(tmp_path / "tfrecord" / "th.tfrecord", pairs, ("src_raw", "tgt_raw"))
-    tsv, *others = (
+    found = [
         take(settings, tokenizer, 6, bitext=[str(folder)], languages=["th"])
         for folder in (bitext_dir, tmp_path / "moses", tmp_path / "tfrecord")
-    )
-    for other in others:
-        assert_equal(other, tsv)
+    ]
+    assert_equal(found[1], found[0])
+    assert_equal(found[2], found[0])
 
 
 def test_a_small_corpus_has_no_pair_twice_in_a_batch(tmp_path, settings, tokenizer):
@@ -100,9 +99,8 @@ def test_batches_are_packed_and_padded_to_their_bucket(settings, tokenizer):
             ids, mask, types = (
                 batch[side][f"input_{name}"] for name in ("word_ids", "mask", "type_ids")
             )
-            assert ids.dtype == mask.dtype == types.dtype == np.int32
+            assert ids.dtype == mask.dtype == types.dtype == np.int32 and len(ids) == 8
             assert ids.shape == mask.shape == types.shape == batch["source"]["input_mask"].shape
-            assert len(ids) == 8
             lengths = mask.sum(axis=1)
             np.testing.assert_array_equal(mask, np.arange(ids.shape[1]) < lengths[:, None])
             assert (ids[:, 0] == START).all()
@@ -207,14 +205,6 @@ def drawn_pairs(cache, weights, windows, **kwargs):
     return np.concatenate(list(draw_pairs(cache, weights, **kwargs).take(windows)))
 
 
-def test_pairs_in_memory_go_on_with_their_pass():
-    """Two windows of one language, or the second alone: the same pairs."""
-    cache = TokenCache([], None, None, {"de": 10})
-    whole = drawn_pairs(cache, {"de": 1.0}, 3, seed=3, draws=14)
-    later = drawn_pairs(cache, {"de": 1.0}, 2, seed=3, draws=14, before=14, draw_seed=99)
-    np.testing.assert_array_equal(later, whole[14:])
-
-
 def test_pairs_in_memory_are_drawn_by_weight_and_each_once_a_pass():
     sizes = {"de": 10, "fr": 7, "ja": 1, "th": 4}
     cache = TokenCache([], None, None, sizes)
@@ -231,3 +221,8 @@ def test_pairs_in_memory_are_drawn_by_weight_and_each_once_a_pass():
             assert len(np.unique(passes, axis=0)) > 5  # Each pass has an order of its own.
     np.testing.assert_array_equal(drawn, drawn_pairs(cache, weights, 50, seed=3, draws=100))
     assert (drawn != drawn_pairs(cache, weights, 50, seed=4, draws=100)).any()
+    # Two windows of one language, or the second alone: the same pairs.
+    cache = TokenCache([], None, None, {"de": 10})
+    whole = drawn_pairs(cache, {"de": 1.0}, 3, seed=3, draws=14)
+    later = drawn_pairs(cache, {"de": 1.0}, 2, seed=3, draws=14, before=14, draw_seed=99)
+    np.testing.assert_array_equal(later, whole[14:])

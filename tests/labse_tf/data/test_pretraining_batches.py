@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 from text_files import write_lines
+from tiny_text import sentences_of
 
 from labse_tf.config import PretrainConfig
 from labse_tf.data import streams
-from labse_tf.data.pretraining import _join, mask_tokens, pretraining_batches, source_files
+from labse_tf.data.pretraining import _join, mask_tokens, pretraining_batches
 from labse_tf.errors import InputError
-from labse_tf.files.textio import read_lines, read_pairs
+from labse_tf.files.textio import read_pairs
 
 PADDING, START, END, MASK, FIRST, VOCAB = 0, 101, 102, 103, 104, 400
 SPECIAL = {"vocab_size": VOCAB, "padding_id": PADDING, "start_of_sequence_id": START,
@@ -61,10 +62,6 @@ def assert_equal(one, other):
     tf.nest.map_structure(np.testing.assert_array_equal, one, other)
 
 
-def ids_of(batches):
-    return [batch["input_word_ids"].tobytes() for batch in batches]
-
-
 def unmasked(batch):
     """The ids before anything was hidden."""
     ids = batch["input_word_ids"].copy()
@@ -83,27 +80,16 @@ def both_sides(tokenizer, path):
 # The order of the batches.
 
 
-@pytest.mark.slow
-def test_skipping_is_leaving_out(settings, tokenizer):
-    """14 batches are more than an epoch of the language."""
-    whole = take(settings, tokenizer, 16, languages=["de"])
-    assert_equal(take(settings, tokenizer, 2, languages=["de"], step=14), whole[14:])
-
-
-@pytest.mark.slow
-def test_a_segment_is_read_anew_and_from_any_of_its_steps(settings, tokenizer, monkeypatch):
-    monkeypatch.setattr(streams, "SEGMENT", 4)
-    first, second = (take(settings, tokenizer, 4, step=step) for step in (0, 4))
-    assert not set(ids_of(first)) & set(ids_of(second))
-    assert_equal(take(settings, tokenizer, 2, step=6), second[2:])
-
-
-def test_seed_stage_and_segment_give_the_order(cmlm, tokenizer, monkeypatch):
+@pytest.mark.parametrize("objective", ["cmlm", pytest.param("mlm", marks=pytest.mark.slow)])
+def test_seed_stage_and_segment_give_the_order(settings, cmlm, tokenizer, monkeypatch, objective):
+    """A segment is read anew, and from any of its steps."""
+    settings = cmlm if objective == "cmlm" else settings
     monkeypatch.setattr(streams, "SEGMENT", 4)
     orders = ({}, {"seed": 8}, {"stage": 1}, {"step": 4})
-    found = [take(cmlm, tokenizer, 4, languages=["th"], **order) for order in orders]
-    assert len({ids for batches in found for ids in ids_of(batches)}) == 16
-    assert_equal(take(cmlm, tokenizer, 2, languages=["th"], step=6), found[3][2:])
+    found = [take(settings, tokenizer, 4, languages=["th"], **order) for order in orders]
+    ids = {batch["input_word_ids"].tobytes() for batches in found for batch in batches}
+    assert len(ids) == 16
+    assert_equal(take(settings, tokenizer, 2, languages=["th"], step=6), found[3][2:])
 
 
 def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, settings, tokenizer, monkeypatch):
@@ -123,16 +109,13 @@ def test_mlm_goes_on_where_it_is_expected_to_be(tmp_path, settings, tokenizer, m
 # MLM and TLM.
 
 
-def test_mlm_has_full_sequences_of_running_text(settings, tokenizer, monolingual_dir):
+def test_mlm_has_full_sequences_of_running_text(settings, tokenizer):
     """Sentences of a language end to end: between two full stops of a sequence is a sentence."""
     changes = {"tlm_fraction": 0.0, "sequence_length": 64, "max_predictions": 10}
     settings = dataclasses.replace(settings, **changes)
     stop = tokenizer.tokens.index(".")
     known = {
-        language: {
-            tuple(tokenizer(tf.constant([line])).to_list()[0])
-            for _, line in read_lines(monolingual_dir / f"{language}.txt")
-        }
+        language: set(map(tuple, tokenizer(sentences_of(language)).to_list()))
         for language in ("de", "ru")
     }
     found, masks = Counter(), set()
@@ -169,39 +152,26 @@ def test_tlm_packs_both_sides_in_either_order(settings, tokenizer, bitext_dir):
 
 
 def test_packed_pairs_stay_whole_and_fill_their_sequences(settings, tokenizer, bitext_dir):
-    """Each as it would be in a sequence of its own, with positions from 0."""
-    languages = ["ru", "th"]
     changes = {"tlm_fraction": 0.7, "sequence_length": 120, "pack_pairs": True}
     settings = dataclasses.replace(settings, **changes)
     known = {
-        pair: language
-        for language in languages
-        for straight in both_sides(tokenizer, bitext_dir / f"{language}.tsv")
-        for pair in (straight, straight[::-1])
+        (START, *one, END, *other, END)
+        for language in ("ru", "th")
+        for pair in both_sides(tokenizer, bitext_dir / f"{language}.tsv")
+        for one, other in (pair, pair[::-1])
     }
-    seen, filled = Counter(), []
-    for batch in take(settings, tokenizer, 12, languages=languages):
-        names = ("input_mask", "input_type_ids", "input_positions")
+    seen, filled = set(), []
+    for batch in take(settings, tokenizer, 12, languages=["ru", "th"]):
+        positions = batch["input_positions"]
         if not batch["input_type_ids"].any():  # MLM has the same features.
-            seen["mlm"] += 1
-            assert (batch["input_positions"] == np.arange(120)).all()
+            assert (positions == np.arange(120)).all()
             continue
         filled.append(batch["input_mask"].mean())
-        rows = (unmasked(batch), *(batch[name] for name in names))
-        for ids, mask, types, positions in zip(*rows, strict=True):
-            length = mask.sum()
-            assert mask[:length].all() and not (types[length:].any() or positions[length:].any())
-            starts = np.flatnonzero(positions[:length] == 0)
-            np.testing.assert_array_equal(starts, np.flatnonzero(ids == START))
-            for start, end in itertools.pairwise([*starts, length]):
-                np.testing.assert_array_equal(positions[start:end], np.arange(end - start))
-                first, second = (start + np.flatnonzero(ids[start:end] == END)).tolist()
-                assert second == end - 1
-                np.testing.assert_array_equal(types[start:end], np.arange(start, end) > first)
-                pair = tuple(ids[start + 1 : first]), tuple(ids[first + 1 : second])
-                seen[known[pair]] += 1
-    assert set(seen) == {*languages, "mlm"}
-    assert np.mean(filled) > 0.75
+        starts = (positions == 0) & (batch["input_mask"] == 1)
+        for ids, mask, start in zip(unmasked(batch), batch["input_mask"], starts, strict=True):
+            seen |= set(map(tuple, np.split(ids[mask == 1], np.flatnonzero(start)[1:])))
+    assert seen <= known and len(seen) > 50
+    assert 0 < len(filled) < 12 and np.mean(filled) > 0.75
 
 
 def test_which_sequences_are_joined():
@@ -210,14 +180,12 @@ def test_which_sequences_are_joined():
     ids = [[number] * length + [9] * (5 - length) for number, length in enumerate(lengths, 1)]
     mask = [[1] * length + [0] * (5 - length) for length in lengths]
     sequences = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": mask}
-    sequences |= {"file": [10, 11, 12, 13, 14]}
     joined = _join({name: tf.constant(rows) for name, rows in sequences.items()}, padding_id=9)
     assert {name: rows.numpy().tolist() for name, rows in joined.items()} == {
         "input_word_ids": [[1, 1, 1, 2, 2], [3, 3, 9, 9, 9]],
         "input_mask": [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]],
         "input_type_ids": [[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]],
         "input_positions": [[0, 1, 2, 0, 1], [0, 1, 0, 0, 0]],
-        "file": [10, 12],
     }
 
 
@@ -227,15 +195,10 @@ def test_both_tasks_come_in_their_shares_with_one_shape(settings, tokenizer):
     tlm = sum(int(batch["input_type_ids"].any()) for batch in batches)
     assert abs(tlm - 25) < 5 * np.sqrt(100 * 0.25 * 0.75)
     for batch in batches:
-        for name in ("input_word_ids", "input_mask", "input_type_ids"):
-            assert batch[name].shape == (8, 24) and batch[name].dtype == np.int32
-        chosen = batch["masked_weights"] == 1.0
-        assert (
-            batch["masked_positions"].shape == batch["masked_ids"].shape == chosen.shape == (8, 5)
-        )
-        assert chosen.any(axis=1).all() and (batch["masked_ids"][chosen] > MASK).all()
+        assert {rows.shape for name, rows in batch.items() if "masked" in name} == {(8, 5)}
+        assert {rows.shape for name, rows in batch.items() if "input" in name} == {(8, 24)}
         # 20 % of 22 ordinary tokens at most.
-        assert chosen.sum(axis=1).max() <= 4
+        assert 1 <= batch["masked_weights"].sum(axis=1).max() <= 4
 
 
 def test_a_task_without_corpora_is_named_unless_its_share_is_0(settings, tokenizer):
@@ -244,7 +207,7 @@ def test_a_task_without_corpora_is_named_unless_its_share_is_0(settings, tokeniz
         with pytest.raises(InputError, match=f"'pretrain.{kind}' is empty"):
             take(settings_, tokenizer, 1)
         alone = dataclasses.replace(settings_, tlm_fraction=fraction)
-        assert {file.kind for file in source_files(alone, ["de"])}.isdisjoint({kind})
+        assert take(alone, tokenizer, 1, languages=["de"])
 
 
 # CMLM: neighbours within a document, half of them swapped, one side masked.
@@ -269,21 +232,18 @@ def inner(ids):
 
 
 def test_no_pair_crosses_a_document_and_half_are_swapped(cmlm, tokenizer, documents):
-    files = source_files(cmlm, [])
-    assert [file.path for file in files] == [str(documents / f"{one}.txt") for one in DOCUMENTS]
     expected = {}
-    for file, lines in enumerate(DOCUMENTS.values()):
-        for first, second in itertools.pairwise(lines):
-            if first and second:
-                one, other = map(tuple, tokenizer([first, second]).to_list())
-                expected[one, other, file], expected[other, one, file] = False, True
+    for first, second in itertools.chain(*map(itertools.pairwise, DOCUMENTS.values())):
+        if first and second:
+            one, other = map(tuple, tokenizer([first, second]).to_list())
+            expected[one, other], expected[other, one] = False, True
     found = []
     for batch in take(cmlm, tokenizer, 30, languages=[]):
         ids, mask = batch["neighbour"]["input_word_ids"], batch["masked_weights"] == 1
         assert not (ids == MASK).any()
         assert mask.any(axis=1).all()
         assert not np.isin(batch["masked_ids"][mask], [PADDING, START, END]).any()
-        found += zip(inner(ids), inner(unmasked(batch)), batch["file"], strict=True)
+        found += zip(inner(ids), inner(unmasked(batch)), strict=True)
     assert set(found) == set(expected)
     swapped = np.mean([expected[one] for one in found])
     assert abs(swapped - 0.5) < 4 * 0.5 / len(found) ** 0.5
@@ -303,13 +263,12 @@ def masked(inputs, *, fraction=0.2, predictions=10, seed=(1, 2)):
 def packed(lengths, length, *, second=()):
     """Rows `[CLS] tokens [SEP] padding`; rows in `second` have a [SEP] inside too."""
     ids = np.random.default_rng(0).integers(FIRST, VOCAB, (len(lengths), length), np.int32)
-    mask = np.zeros_like(ids)
     for row, count in enumerate(lengths):
         ids[row, [0, count + 1]] = START, END
         ids[row, count + 2 :] = PADDING
-        mask[row, : count + 2] = 1
         if row in second:
             ids[row, 1 + count // 2] = END
+    mask = (ids != PADDING).astype(np.int32)
     return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": np.zeros_like(ids)}
 
 
@@ -319,12 +278,13 @@ def packed_texts(lengths, rows, length):
     ids, padding = sum(texts, []), [0] * (length - sum(map(len, texts)))
     positions = [place for text in texts for place in range(len(text))]
     inputs = {
-        "input_word_ids": [ids + padding] * rows,
-        "input_mask": [[1] * len(ids) + padding] * rows,
-        "input_type_ids": [[0] * length] * rows,
-        "input_positions": [positions + padding] * rows,
+        "input_word_ids": ids + padding,
+        "input_mask": [1] * len(ids) + padding,
+        "input_type_ids": [0] * length,
+        "input_positions": positions + padding,
     }
-    return inputs, np.cumsum([0, *map(len, texts)])[:-1]
+    starts = np.cumsum([0, *map(len, texts)])[:-1]
+    return {name: [row] * rows for name, row in inputs.items()}, starts
 
 
 SEEDS = st.tuples(st.integers(0, 2**31), st.integers(0, 2**31))

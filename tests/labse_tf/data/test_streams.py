@@ -56,13 +56,6 @@ def test_a_stream_goes_on_where_it_was_and_each_pass_has_all_records(tmp_path, i
     assert read(stream, 75) == expected
 
 
-def test_files_keep_their_numbers(tmp_path, in_order):
-    files = write_parts(tmp_path, [4, 6])
-    (stream,) = streams.language_streams(files, seed=1, drawn={"th": 7}, number_files=True).values()
-    numbers = [int(number) for _, number in stream.take(10)]
-    assert numbers == [1, 1, 1, 0, 0, 0, 0, 1, 1, 1]
-
-
 @pytest.mark.parametrize("drawn", [3, 58])
 def test_files_whose_records_differ_in_length_are_read_whole(tmp_path, in_order, drawn):
     """Short lines, then long ones: the place is wrong, but every record comes."""

@@ -16,7 +16,6 @@ from labse_tf.evaluation import tasks
 from labse_tf.evaluation.task import find_task, primary_figure, task_names
 from labse_tf.mteb import describe
 from labse_tf.training.runs.run_dir import open_existing
-from labse_tf.training.validation import label_tasks
 
 ENCODER = "hashed_encoders:hashed"
 TASK = "toy_task:Capitals"
@@ -79,7 +78,7 @@ def train(config_file, run, *changes):
 def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     """Measured every two steps, beside the dev pairs; the task chooses the best checkpoint."""
     run = tmp_path / "run"
-    evaluate = f"train.evaluate=[{TASK}={data},retrieval={bitext_dir}]"
+    evaluate = f"train.evaluate=[{TASK}={data}]"
     dev = (f"train.dev=[{bitext_dir}]", "train.dev_size=5", f"train.best={TASK}")
     assert train(config_file, run, evaluate, *dev) == 0
     run_dir = open_existing(run)
@@ -88,7 +87,7 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     }
     assert list(held_out) == [2, 4]
     for measured in held_out.values():
-        assert set(measured) == {"retrieval", f"retrieval:{bitext_dir.name}", TASK}
+        assert set(measured) == {"retrieval", TASK}
         assert 0 <= measured[TASK]["found"] <= 1 and "by_language" in measured["retrieval"]
     best = json.loads((run_dir.checkpoints / "best" / "best.json").read_text("utf-8"))
     assert best["task"] == TASK
@@ -118,19 +117,10 @@ def test_refused_before_the_training(tmp_path, config_file, capsys):
         (["train.evaluate=[tatoba=x]"], "there is no task 'tatoba'"),
         (["train.evaluate=[tatoeba]"], "'train.evaluate' is ['tatoeba']; it must be a list of"),
         (["train.evaluate=[sts=nowhere]"], "nowhere: no such file or folder, named in"),
+        (["train.evaluate=[sts=.,sts=/]"], "have the task sts twice"),
         (["train.evaluate=[sts=.]", "train.best=bucc"], "'train.best' is 'bucc'; choose from sts"),
         (["train.patience=3"], "0 without 'train.dev' and 'train.evaluate'"),
     ):
         assert train(config_file, tmp_path / "run", *changes) == 2
         assert message in capsys.readouterr().err
         assert not (tmp_path / "run").exists()
-
-
-def test_two_folders_of_one_task_are_told_apart(tmp_path):
-    for name in ("a/one", "b/two", "c/one"):
-        (tmp_path / name).mkdir(parents=True)
-    entries = [f"sts={tmp_path}/a/one", f"sts={tmp_path}/b/two/", f"un={tmp_path}"]
-    labels = [label for label, _, _ in label_tasks(entries, taken=["retrieval"])]
-    assert labels == ["sts:one", "sts:two", "un"]
-    with pytest.raises(InputError, match="has sts:one twice"):
-        label_tasks([*entries, f"sts={tmp_path}/c/one"], taken=())

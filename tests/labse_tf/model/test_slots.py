@@ -33,15 +33,11 @@ def gelu(x):
     return x * (1 + erf(x / np.sqrt(2))) / 2
 
 
-def test_one_slot_is_the_vector_itself():
-    slots = build_slots(1, CONFIG)
+def test_one_slot_is_the_vector_and_more_come_from_a_perceptron_of_three_layers():
+    one = build_slots(1, CONFIG)
     vectors = tf.random.stateless_normal((3, 8), [1, 2])
-    assert not slots.variables
-    np.testing.assert_array_equal(slots(vectors), vectors[:, None])
-    assert build_slots(0, CONFIG) is None
-
-
-def test_more_slots_come_from_a_perceptron_of_three_layers():
+    assert not one.variables
+    np.testing.assert_array_equal(one(vectors), vectors[:, None])
     tf_keras.utils.set_random_seed(5)
     slots = build_slots(4, CONFIG)
     for variable in slots.variables:
@@ -74,16 +70,6 @@ def test_tokens_see_the_neighbour_through_the_slots_alone(encoder, count):
     other = token_states(encoder, batch([[2, 11, 3, 0], [2, 5, 6, 3]]), slots=slots, training=False)
     assert np.abs(other - states)[0, :6].max() > 1e-4
     np.testing.assert_allclose(other[1], states[1], atol=1e-6)
-
-
-def test_hidden_slots_have_no_gradient(encoder):
-    vectors = tf.Variable(tf.random.stateless_normal((2, 1, 8), [1, 2]))
-    dense = {"dense_type_ids": tf.ones((2, 1), tf.int32), "dense_inputs": vectors}
-    for mask, reached in ((0, False), (1, True)):
-        with tf.GradientTape() as tape:
-            inputs = {**packed(IDS), **dense, "dense_mask": tf.fill((2, 1), mask)}
-            loss = tf.reduce_sum(encoder(inputs)["sequence_output"][:, :6] ** 3)
-        assert (np.abs(tape.gradient(loss, vectors)).max() > 1e-4) == reached
 
 
 def test_padding_of_both_sides_changes_nothing(encoder):

@@ -9,27 +9,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_encoder import packed
+from tiny_encoder import TINY_ENCODER, packed
 
-from labse_tf.config import EncoderConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import grow_vocabulary, stack, stage_depths
 from vocab.wordpiece import WordPiece
-
-CONFIG = EncoderConfig(
-    vocab_size=50,
-    hidden_size=8,
-    num_layers=4,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_positions=8,
-    dropout=0.0,
-)
-
-
-@pytest.fixture
-def inputs():
-    return packed([[1, 7, 9, 2, 0], [1, 30, 2, 0, 0]])
 
 
 def randomise(encoder, seed):
@@ -45,11 +29,12 @@ def test_stage_depths():
 
 
 @pytest.mark.parametrize("shallow_depth, deep_depth", [(1, 2), (2, 4)])
-def test_layer_i_plus_n_is_layer_i_and_all_else_is_copied(inputs, shallow_depth, deep_depth):
-    shallow = randomise(build_encoder(CONFIG, num_layers=shallow_depth), 1)
-    deep = randomise(build_encoder(CONFIG, num_layers=deep_depth), 2)
+def test_layer_i_plus_n_is_layer_i_and_all_else_is_copied(shallow_depth, deep_depth):
+    shallow = randomise(build_encoder(TINY_ENCODER, num_layers=shallow_depth), 1)
+    deep = randomise(build_encoder(TINY_ENCODER, num_layers=deep_depth), 2)
     stack(shallow, deep)
     assert len(deep.transformer_layers) == deep_depth
+    inputs = packed([[1, 7, 9, 2, 0], [1, 30, 2, 0, 0]])
     for index, layer in enumerate(deep.transformer_layers):
         source = shallow.transformer_layers[index % shallow_depth].get_weights()
         assert len(layer.get_weights()) == len(source) == 16
@@ -75,11 +60,11 @@ def test_layer_i_plus_n_is_layer_i_and_all_else_is_copied(inputs, shallow_depth,
 
 
 def test_encoders_that_differ_otherwise_are_refused():
-    two = build_encoder(CONFIG, num_layers=2)
+    two = build_encoder(TINY_ENCODER, num_layers=2)
     with pytest.raises(ValueError, match="3 layers cannot be stacked from 2 layers"):
-        stack(two, build_encoder(CONFIG, num_layers=3))
+        stack(two, build_encoder(TINY_ENCODER, num_layers=3))
     with pytest.raises(ValueError, match="more than their depth"):
-        stack(two, build_encoder(dataclasses.replace(CONFIG, vocab_size=60), num_layers=4))
+        stack(two, build_encoder(dataclasses.replace(TINY_ENCODER, vocab_size=60), num_layers=4))
 
 
 # Rows for another vocabulary: sums of the old pieces, so that sentences keep their vectors.

@@ -10,26 +10,14 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow.python.eager import context
-from tiny_encoder import packed
+from tiny_encoder import TINY_ENCODER, packed
 
-from labse_tf.config import EncoderConfig
 from labse_tf.errors import InputError
-from labse_tf.losses import margin_cross_entropy
 from labse_tf.model.encoder import build_encoder, dropout_generators, embed
 from labse_tf.model.stacking import grow_layers
 from labse_tf.model.static_encoder import Subwords
 
-CONFIG = EncoderConfig(
-    vocab_size=9,
-    hidden_size=8,
-    num_layers=0,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_positions=8,
-    dropout=0.0,
-    pooling="mean",
-    initializer_range=0.5,
-)
+CONFIG = dataclasses.replace(TINY_ENCODER, vocab_size=9, num_layers=0, initializer_range=0.5)
 PAD, CLS, SEP = 0, 2, 3
 
 
@@ -93,18 +81,6 @@ def test_a_step_does_not_copy_the_table(inputs, lengths):
     assert "ResourceGather" in operations and "ReadVariableOp" not in operations
 
 
-def test_spare_columns_stay_0(static, inputs):
-    """Training has no gradient there, and neither at rows that it does not read."""
-    with tf.GradientTape() as tape:
-        rows = embed(static, inputs, training=True)[:2]
-        similarities = tf.matmul(rows, rows[::-1], transpose_b=True)
-        loss = tf.reduce_sum(margin_cross_entropy(similarities))
-    gradient = tf.convert_to_tensor(tape.gradient(loss, static.get_embedding_table())).numpy()
-    assert (static.get_embedding_table().numpy()[:, -2:] == 0).all()
-    assert (gradient[:, -2:] == 0).all() and (gradient[[CLS, SEP, 0]] == 0).all()
-    assert (gradient[[5, 7, 8], :-2] != 0).all()
-
-
 def test_layers_on_top_change_nothing_at_first(static, inputs):
     # Rows of very different lengths keep their weight in the average.
     table = static.get_embedding_table()
@@ -156,70 +132,46 @@ def test_layers_on_top_learn(static, inputs):
 TOKENS = ["[UNK]", "a", "##b", "ab", "##ba", "abab", "ไท", "ไทย", "##ย"]
 
 
-def named(subwords, lengths):
-    """Each token's parts as (length, token); length 0 is its own row."""
-    names = [(0, token) for token in TOKENS]
-    for length in lengths:
-        short = [token for token in TOKENS if len(token.removeprefix("##")) <= length]
-        names += [(length, token) for token in short]
-    assert len(names) == subwords.count
-    return {
-        token: [names[row] for row in rows]
-        for token, rows in zip(TOKENS, subwords.rows.to_list(), strict=True)
-    }
-
-
 def test_parts_by_hand():
-    parts = named(Subwords(TOKENS, [1, 2]), [1, 2])
-    assert parts["a"] == [(0, "a"), (1, "a"), (2, "a")]
-    # "##a" is no token: nothing spells "##ba" by single characters.
-    assert parts["##ba"] == [(0, "##ba"), (2, "##ba")]
-    assert parts["ab"] == [(0, "ab"), (1, "a"), (1, "##b"), (2, "ab")]
-    assert parts["abab"] == [(0, "abab")]
-    assert parts["ไทย"] == [(0, "ไทย"), (2, "ไท"), (2, "##ย")]
-    assert parts["[UNK]"] == [(0, "[UNK]")]
+    subwords = Subwords(TOKENS, [1, 2])
+    names = list(TOKENS)
+    for length in (1, 2):
+        names += [f"{t} {length}" for t in TOKENS if len(t.removeprefix("##")) <= length]
+    assert len(names) == subwords.count
+    for token, parts in {
+        "a": "a 1,a 2",
+        # "##a" is no token: nothing spells "##ba" by single characters.
+        "##ba": "##ba 2",
+        "ab": "a 1,##b 1,ab 2",
+        "abab": "",
+        "ไทย": "ไท 2,##ย 2",
+        "[UNK]": "",
+    }.items():
+        found = [names[row] for row in subwords.rows[TOKENS.index(token)].numpy()]
+        assert found == [token, *filter(None, parts.split(","))]
 
 
 def test_ngrams_by_hand():
     thai = ["ไทย", "##ไทย", "##ไทยย", "##คนไทย"]
     tokens = ["[UNK]", "Haus", "haus", "##haus", "HAUSE", "aus", *thai]
     subwords = Subwords(tokens, [], [3])
-    shared = ["^ha", "hau", "aus", "ไทย"]
-    names = [*tokens, *shared]
+    names = [*tokens, "^ha", "hau", "aus", "ไทย"]
     assert subwords.count == len(names)
-    found = [[names[row] for row in rows[1:]] for rows in subwords.rows.to_list()]
-    assert found == [
-        [],
-        ["^ha", "hau", "aus"],
-        ["^ha", "hau", "aus"],
-        # Inside a word, without its beginning; "aus" at the start of one is "^au", "aus".
-        ["hau", "aus"],
-        ["^ha", "hau", "aus"],
-        ["aus"],
-        # "^ไทย" has it; it is the whole of "##ไทย", which its own row is for.
-        ["ไทย"],
-        [],
-        ["ไทย"],
-        ["ไทย"],
-    ]
+    found = [" ".join(names[row] for row in rows[1:]) for rows in subwords.rows.to_list()]
+    # Inside a word, without its beginning; "aus" at the start of one is "^au", "aus".
+    assert found[:6] == ["", "^ha hau aus", "^ha hau aus", "hau aus", "^ha hau aus", "aus"]
+    # "^ไทย" has it; it is the whole of "##ไทย", which its own row is for.
+    assert found[6:] == ["ไทย", "", "ไทย", "ไทย"]
 
 
 def test_splitting_by_hand():
     subwords = Subwords(TOKENS, [2])
     rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
-    ids = {token: row for row, token in enumerate(TOKENS)}
     # 60 % of two characters is one, and of four two; of one, none.
-    expected = {
-        "[UNK]": ["[UNK]"],
-        "a": ["a"],
-        "ab": ["a", "##b"],
-        "##ba": ["##ba"],
-        "abab": ["abab"],
-        "ไทย": ["ไท", "##ย"],
-    }
-    for token, pieces in expected.items():
-        wanted = [row for piece in pieces for row in rows[ids[piece]]]
-        assert split[ids[token]] == wanted, token
+    expected = {"ab": ["a", "##b"], "ไทย": ["ไท", "##ย"]}
+    for token, found in zip(TOKENS, split, strict=True):
+        pieces = expected.get(token, [token])
+        assert found == [row for piece in pieces for row in rows[TOKENS.index(piece)]], token
 
 
 def test_splitting_draws_tokens_anew_at_each_step_and_only_in_training():
@@ -228,8 +180,7 @@ def test_splitting_draws_tokens_anew_at_each_step_and_only_in_training():
     encoder = build_encoder(config, subwords=subwords, replayable=True)
     [generator] = dropout_generators(encoder)
     table = encoder.get_embedding_table().numpy()
-    ids = tf.constant([[0, 3, 0], [0, 7, 0]])
-    inputs = {"input_word_ids": ids, "input_mask": tf.ones_like(ids), "input_type_ids": 0 * ids}
+    inputs = packed([[1, 3, 1], [1, 7, 1]])
     rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
     either = [[table[which[token]].sum(axis=0) for which in (rows, split)] for token in (3, 7)]
 
@@ -278,9 +229,7 @@ def test_an_encoder_with_subwords_is_one_with_their_sums(training):
     encoder, folded = build_encoder(CONFIG, subwords=subwords), build_encoder(CONFIG)
     table = encoder.get_embedding_table()
     folded.get_embedding_table().assign(subwords.fold(table.numpy()))
-    ids = tf.constant([[0, 5, 3, 3, 0], [0, 7, 8, 0, 0]])
-    mask = tf.constant([[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]])
-    inputs = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": 0 * ids}
+    inputs = packed([[1, 5, 3, 3, 1], [1, 7, 8, 1, 0]])
     vectors = [embed(one, inputs, training=training) for one in (encoder, folded)]
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-6)
     with tf.GradientTape() as tape:
@@ -288,6 +237,6 @@ def test_an_encoder_with_subwords_is_one_with_their_sums(training):
     gradient = tf.convert_to_tensor(tape.gradient(loss, table)).numpy()
     changed = np.flatnonzero(np.abs(gradient).sum(axis=1))
     # Rows of the tokens between the first and the last, and of their parts.
-    wanted = {row for token in (5, 3, 7, 8) for row in subwords.rows[token].numpy()} - {0}
+    wanted = {row for token in (5, 3, 7, 8) for row in subwords.rows[token].numpy()}
     assert set(changed) == wanted
     assert set(encoder.rows(inputs).numpy()) >= wanted

@@ -39,16 +39,12 @@ def words_tokenizer(tmp_path_factory):
 @pytest.mark.parametrize(
     "text, expected",
     [
-        ("", []),
         (" \t ", []),
-        ("a", ["a"]),
         ("A", ["A"]),
         ("B", ["[UNK]"]),
-        ("abc", ["ab", "##c"]),
         ("abba", ["ab", "##b", "##a"]),
         ("singing", ["sing", "##ing"]),
         ("singer", ["[UNK]"]),
-        ("sing", ["sing"]),
         ("sab", ["s", "##a", "##b"]),
         # Accents stay; the composed letter and the letter with its mark are two spellings.
         ("é", ["é"]),
@@ -71,16 +67,6 @@ def test_pieces_by_hand(words_tokenizer, text, expected):
     assert pieces(words_tokenizer, text) == expected
 
 
-def test_special_tokens(tokenizer):
-    assert {name: int(value) for name, value in tokenizer.special_tokens.items()} == {
-        "vocab_size": len(tokenizer.tokens),
-        "padding_id": 0,
-        "start_of_sequence_id": 101,
-        "end_of_segment_id": 102,
-        "mask_id": 103,
-    }
-
-
 def test_words_are_those_of_the_vocabulary_learner(tokenizer, multilingual_sentences):
     """The vocabulary is learnt from words split in Python: TF Text must split them alike."""
     for text in multilingual_sentences:
@@ -94,8 +80,8 @@ def test_words_are_those_of_the_vocabulary_learner(tokenizer, multilingual_sente
         assert words == list(split_words(text))
 
 
-def test_a_word_of_600_bytes_is_spelt_and_a_longer_one_is_unknown(tokenizer):
-    # 20 times the 10 letters of หนังสือกด is no word; แมว repeated is 3 letters of 3 bytes.
+def test_a_word_of_600_bytes_is_spelt_and_a_longer_one_is_unknown(tokenizer, vocab_file):
+    # 3 letters of 3 bytes.
     fits = "แมว" * 66 + "แม"
     assert len(fits.encode("utf-8")) == 600
     found = pieces(tokenizer, fits)
@@ -103,12 +89,8 @@ def test_a_word_of_600_bytes_is_spelt_and_a_longer_one_is_unknown(tokenizer):
     assert pieces(tokenizer, fits + "ว") == ["[UNK]"]
     # The limit is a word's, not a text's.
     assert "[UNK]" not in pieces(tokenizer, f"{fits} {fits}")
-
-
-def test_the_limit_is_configuration(vocab_file):
     short = WordPieceTokenizer(vocab_file, max_bytes_per_word=9)
-    assert "[UNK]" not in pieces(short, "แมว")
-    assert pieces(short, "แมวแ แมว")[0] == "[UNK]"
+    assert pieces(short, "แมวแ แมว") == ["[UNK]", "แ", "##ม", "##ว"]
 
 
 def _odd_characters():
@@ -148,10 +130,10 @@ def test_pieces_of_any_vocabulary_as_in_the_exported_layer(words, data, tmp_path
     ("segments", "length", "ids", "types"),
     [
         (
-            [[[5, 6, 7], [], [5, 6, 7, 8, 9]]],
-            6,
-            [[101, 5, 6, 7, 102, 0], [101, 102, 0, 0, 0, 0], [101, 5, 6, 7, 8, 102]],
-            [[0] * 6] * 3,
+            [[[5, 6], [], [5, 6, 7, 8]]],
+            5,
+            [[101, 5, 6, 102, 0], [101, 102, 0, 0, 0], [101, 5, 6, 7, 102]],
+            [[0] * 5] * 3,
         ),
         # Round-robin: of 5 places the shorter side keeps what it has, the longer one the rest.
         (
@@ -169,16 +151,6 @@ def test_packing_by_hand(tokenizer, segments, length, ids, types):
     assert found == {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
 
 
-def test_a_broken_vocabulary_is_refused(tmp_path, vocab_file):
-    lines = vocab_file.read_text("utf-8").splitlines()
-    lines[100] = "[NUK]"
-    broken = tmp_path / "vocab.txt"
-    broken.write_text("\n".join(lines) + "\n", "utf-8")
-    with pytest.raises(VocabularyFileError) as caught:
-        WordPieceTokenizer(broken, max_bytes_per_word=600)
-    assert "[UNK]" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("tokens", "text"),
     [
@@ -188,14 +160,11 @@ def test_a_broken_vocabulary_is_refused(tmp_path, vocab_file):
         ("( a ) [ b ] « c » “ d ”", "(a) [b] «c» “d”"),
         ("well - known and / or 50 %", "well-known and/or 50%"),
         ("¿ Dónde está ? ¡ Aquí !", "¿Dónde está? ¡Aquí!"),
-        ("L ' été à Noël …", "L'été à Noël…"),
         ("猫 は 家 を ##見 ます 。", "猫は家を見ます。"),
         ("我 有 2 只 猫 ， 是 吗 ？", "我有 2 只猫，是吗？"),
         ("แมว ##เห็น บ้าน", "แมวเห็นบ้าน"),
         ("القطة ترى البيت ، أليس كذلك ؟", "القطة ترى البيت، أليس كذلك؟"),
         ("बिल्ली घर देखती है ।", "बिल्ली घर देखती है।"),
-        ("Съешь ещё этих булок .", "Съешь ещё этих булок."),
-        ("한국어 문장 ##입니다 .", "한국어 문장입니다."),
         ("##piece first", "piece first"),
         ("3 . 14 of 10 , 000 at 12 : 30 , in 2 , 5 .", "3.14 of 10,000 at 12:30, in 2,5."),
         ("in 1999 . 5 left", "in 1999.5 left"),  # It cannot know.
@@ -226,8 +195,5 @@ def test_a_run_with_an_older_vocabulary(tiny_config, tmp_path, caplog):
         (run_dir.checkpoints).mkdir(exist_ok=True)
     warning = f"{path}:111: the token '##\\xa0' and 1 more are read differently by programs"
     assert caplog.text.count(warning) == 2
-
-
-def test_no_warning_of_a_clean_vocabulary(tiny_config, tmp_path, caplog):
-    with open_or_create(tmp_path / "run", tiny_config):
-        assert "strip lines" not in caplog.text
+    with open_or_create(tmp_path / "clean", tiny_config):
+        assert caplog.text.count("strip lines") == 2

@@ -1,10 +1,8 @@
-"""Trains two steps on fixed global batches, or traces them; run by test_replicas.py.
+"""Trains two steps on fixed global batches; run by test_replicas.py.
 
 `replica_worker.py N CASES OUT.npz` trains on N logical CPUs, and on one device for comparison;
 `replica_worker.py workers CASES OUT.npz` as one worker of the cluster in TF_CONFIG. CASES are
-joined by commas. `replica_worker.py trace OUT.json` writes, of each objective's graph for two
-replicas and fixed shapes, as on a TPU, the types of the operations, and the outputs whose shapes
-are not known, as "type name shape".
+joined by commas.
 
 A process has one strategy of several replicas: collectives do not share groups.
 """
@@ -12,9 +10,7 @@ A process has one strategy of several replicas: collectives do not share groups.
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +21,7 @@ import tensorflow as tf
 import tf_keras
 from tiny_encoder import TINY_ENCODER
 
-from labse_tf.config import ComputeConfig, OptimizerConfig, TrainConfig
+from labse_tf.config import ComputeConfig, TrainConfig
 from labse_tf.errors import InputError
 from labse_tf.model.encoder import build_encoder, embed
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
@@ -37,7 +33,6 @@ from labse_tf.systems.nli.train import Inference, build_classifier
 from labse_tf.training.distribution import create_strategy, distribute
 from labse_tf.training.fit import Trainer
 from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
-from labse_tf.training.optimizer import build_optimizer
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
 LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
@@ -78,76 +73,54 @@ def dual_batches(negatives=0):
     # Rows 1 and 9, on different replicas, have the same source text; rows 2 and 3 the same target.
     keys = np.stack([np.arange(BATCH)] * 2, axis=1).astype(np.int32)
     keys[9, 0], keys[3, 1] = 1, 2
-    batches = [
-        {
-            "source": token_inputs(generator, length),
-            "target": token_inputs(generator, length),
-            "keys": keys,
-        }
-        for length in LENGTHS
-    ]
-    if negatives:
-        # Of row 0 one is none, of row 1 one is the target of row 4.
-        negative_keys = np.arange(100, 100 + BATCH * negatives, dtype=np.int32)
-        negative_keys[[0, negatives]] = -1, 4
-        for batch, length in zip(batches, LENGTHS, strict=True):
+    # Of row 0 one is none, of row 1 one is the target of row 4.
+    negative_keys = np.arange(100, 100 + BATCH * NEGATIVES, dtype=np.int32)
+    negative_keys[[0, NEGATIVES]] = -1, 4
+    for length in LENGTHS:
+        sides = {side: token_inputs(generator, length) for side in ("source", "target")}
+        batch = {**sides, "keys": keys}
+        if negatives:
             rows = [token_inputs(generator, length) for _ in range(negatives)]
-            batch["negatives"] = {
-                name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]
-            }
-            batch["negative_keys"] = negative_keys.reshape(BATCH, negatives)
-    return batches
+            batch["negatives"] = tf.nest.map_structure(lambda *ids: np.stack(ids, axis=1), *rows)
+            batch["negative_keys"] = negative_keys.reshape(BATCH, NEGATIVES)
+        yield batch
 
 
 def mlm_batches():
     generator = np.random.default_rng(2)
-    batches = []
+    # Rows, and so replicas, have from one to all four predictions.
+    counts = np.arange(BATCH)[:, None] % PREDICTIONS + 1
+    counts[: BATCH // 2] = 1
     for length in LENGTHS:
-        # Rows, and so replicas, have from one to all four predictions.
-        counts = np.arange(BATCH)[:, None] % PREDICTIONS + 1
-        counts[: BATCH // 2] = 1
-        batches.append(
-            {
-                **token_inputs(generator, length),
-                "masked_positions": generator.integers(0, 3, (BATCH, PREDICTIONS), np.int32),
-                "masked_ids": generator.integers(5, VOCAB, (BATCH, PREDICTIONS), np.int32),
-                "masked_weights": (np.arange(PREDICTIONS)[None] < counts).astype(np.float32),
-            }
-        )
-    return batches
+        yield {
+            **token_inputs(generator, length),
+            "masked_positions": generator.integers(0, 3, (BATCH, PREDICTIONS), np.int32),
+            "masked_ids": generator.integers(5, VOCAB, (BATCH, PREDICTIONS), np.int32),
+            "masked_weights": (np.arange(PREDICTIONS)[None] < counts).astype(np.float32),
+        }
 
 
 def inference_batches():
     labels = (np.arange(BATCH) % 3).astype(np.int32)
-    return [
-        {"premise": batch["source"], "hypothesis": batch["target"], "label": labels}
-        for batch in dual_batches()
-    ]
+    for batch in dual_batches():
+        yield {"premise": batch["source"], "hypothesis": batch["target"], "label": labels}
 
 
 def laser_batches():
     generator = np.random.default_rng(4)
     languages = (np.arange(BATCH) % 3).astype(np.int32)
-    return [
-        {
-            **token_inputs(generator, length),
-            "targets": token_inputs(generator, length)["input_word_ids"],
-            "target_language": languages,
-        }
-        for length in LENGTHS
-    ]
+    for length in LENGTHS:
+        inputs, targets = (token_inputs(generator, length) for _ in range(2))
+        yield {**inputs, "targets": targets["input_word_ids"], "target_language": languages}
 
 
 def joint_batches():
     """Half as many masked sentences as pairs; their neighbours have a length of their own."""
     generator = np.random.default_rng(3)
-    batches = []
     for masked, pairs in zip(mlm_batches(), dual_batches(), strict=True):
-        masked = {name: rows[::2] for name, rows in masked.items()}
-        neighbour = token_inputs(generator, 7)
-        masked["neighbour"] = {name: rows[::2] for name, rows in neighbour.items()}
-        batches.append({"masked": masked, "pairs": pairs})
-    return batches
+        masked["neighbour"] = token_inputs(generator, 7)
+        masked = tf.nest.map_structure(lambda rows: rows[::2], masked)
+        yield {"masked": masked, "pairs": pairs}
 
 
 def dataset_of(batches, unknown=LENGTHS):
@@ -220,7 +193,7 @@ def train(strategy, kind, clip_norm, changes):
         optimizer = tf_keras.optimizers.SGD(0.1)
     made = {"mlm": mlm_batches, "joint": joint_batches, "inference": inference_batches}
     made |= {"laser": laser_batches, "distill": lambda: [one["source"] for one in dual_batches()]}
-    batches = made[kind]() if kind in made else dual_batches(settings.hard_negatives)
+    batches = list(made[kind]() if kind in made else dual_batches(settings.hard_negatives))
     facts = {}
     if kind == "dual" and replicas == 1:
         for name in ("source", "target"):
@@ -242,7 +215,7 @@ def train(strategy, kind, clip_norm, changes):
 
 def refusal(strategy):
     try:
-        distribute(strategy, lambda: dataset_of(dual_batches()), 7)
+        distribute(strategy, lambda: dataset_of(list(dual_batches())), 7)
     except InputError as error:
         return str(error)
     return ""
@@ -264,63 +237,5 @@ def train_all(mode, cases, out):
     np.savez(out, **{name.replace(":", "_"): value for name, value in results.items()})
 
 
-TRACED = {
-    "dual": (dual_batches, {}),
-    "dual_chunked": (dual_batches, CHUNKED),
-    "mlm": (mlm_batches, None),
-    "mlm_sampled": (mlm_batches, None),
-    "joint": (joint_batches, {"bitext_weight": 0.2}),
-}
-
-
-def trace(strategy, name):
-    make, settings = TRACED[name]
-    with strategy.scope():
-        config = JOINT_ENCODER if name == "joint" else ENCODER
-        encoder = build_encoder(config, replayable=True)
-        objective = DualEncoder(encoder, TrainConfig(**(settings or {})))
-        if settings is None or name == "joint":
-            slots = build_slots(SLOTS, config) if name == "joint" else None
-            samples = 30 if name == "mlm_sampled" else 0
-            masked = MaskedTokens(encoder, build_mlm_head(config, encoder), slots, samples=samples)
-            objective = masked if settings is None else Joint(masked, objective, weight=0.2)
-        optimizer = build_optimizer(OptimizerConfig(warmup_steps=0), steps=100)
-    dataset = distribute(strategy, lambda: dataset_of(make()[:1], unknown=()), BATCH)
-    options = {"strategy": strategy, "optimizer": optimizer, "clip_norm": 1.0}
-    trainer = Trainer(objective, dataset=dataset, lazy_embeddings=False, **options)
-    step = tf.function(trainer.train_step).get_concrete_function(iter(trainer.train_dataset))
-    graphs, kinds, unknown = [step.graph], set(), []
-    while graphs:
-        graph = graphs.pop()
-        for operation in graph.get_operations():
-            kinds.add(operation.type)
-            unknown += [
-                f"{operation.type} {output.name} {output.shape}"
-                for output in operation.outputs
-                if not output.shape.is_fully_defined() and not _is_of_gather(operation)
-            ]
-        graphs += [one.graph for one in graph._functions.values() if hasattr(one, "graph")]
-    return {"operations": sorted(kinds), "unknown": unknown}
-
-
-def _is_of_gather(operation):
-    """Whether it is inside MirroredStrategy's gather, or hands on what the gather returns.
-
-    Shapes there may differ by replica; TPUs have another gather.
-    """
-    if operation.type == "Identity":
-        operation = operation.inputs[0].op
-    return "allgather" in operation.name
-
-
-def main(mode, *arguments):
-    if mode == "trace":
-        strategy = create_strategy("mirrored", logical_cpus=2)
-        graphs = {name: trace(strategy, name) for name in TRACED}
-        Path(*arguments).write_text(json.dumps(graphs), "utf-8")
-    else:
-        train_all(mode, *arguments)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    train_all(*sys.argv[1:])

@@ -1,73 +1,69 @@
-"""Pre-training by CMLM: what it learns from neighbours, and the runs of `labse pretrain`."""
+"""CMLM and joint training: what is learned from neighbours, the sum of both losses, the runs."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from runs import embedder_of, labse_run, lines
+from runs import assert_same_weights, embedder_of, labse_run, lines, weights
+from tiny_encoder import TINY_ENCODER, packed
 from tiny_text import SENTENCES
 from trainers import make_trainer
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.config import EncoderConfig
+from labse_tf.config import OptimizerConfig, TrainConfig
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, build_slots
-from labse_tf.training.objectives import MaskedTokens
+from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
+from labse_tf.training.optimizer import build_optimizer
+from labse_tf.training.runs.checkpoints import latest_checkpoint
+from labse_tf.training.runs.run_dir import open_existing
+
+
+def masked_tokens(config=TINY_ENCODER, slots=3, **options):
+    tf_keras.utils.set_random_seed(3)
+    encoder = build_encoder(config, replayable=True)
+    heads = build_mlm_head(config, encoder), build_slots(slots, config)
+    return MaskedTokens(encoder, *heads, **options)
+
+
+# The neighbour holds one of 8 topics; the masked token is the same topic, or any other.
 
 TOPICS, FIRST_TOPIC, MASK = 8, 10, 4
-TOY = EncoderConfig(
-    vocab_size=24,
-    hidden_size=16,
-    num_layers=1,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_positions=32,
-    dropout=0.0,
-    initializer_range=0.1,
-    pooling="mean",
-)
 
 
 def topic_batches(*, shuffled):
-    """The neighbour holds one of 8 topics; the masked token is the same topic, or any other."""
-
     def make(index):
-        seeds = tf.random.split(tf.stack([7, index]), 2)
-        topics = tf.random.stateless_uniform([32], seeds[0], 0, TOPICS, tf.int32) + FIRST_TOPIC
-        others = tf.random.stateless_uniform([32], seeds[1], 0, TOPICS, tf.int32) + FIRST_TOPIC
-        ends = [tf.fill([32], 2), tf.fill([32], 3)]
-        near = tf.stack([ends[0], others if shuffled else topics, ends[1]], axis=1)
-        hidden = tf.stack([ends[0], tf.fill([32], MASK), ends[1]], axis=1)
+        topics, others = (
+            tf.random.stateless_uniform([32, 1], seed, 0, TOPICS, tf.int32) + FIRST_TOPIC
+            for seed in tf.unstack(tf.random.split(tf.stack([7, index]), 2))
+        )
+
+        def between(ids):
+            ids = tf.concat([tf.fill([32, 1], 2), ids, tf.fill([32, 1], 3)], axis=1)
+            ones = tf.ones_like(ids)
+            return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
+
         return {
-            **_packed(hidden),
-            "neighbour": _packed(near),
+            **between(tf.fill([32, 1], MASK)),
+            "neighbour": between(others if shuffled else topics),
             "masked_positions": tf.ones([32, 1], tf.int32),
-            "masked_ids": topics[:, tf.newaxis],
+            "masked_ids": topics,
             "masked_weights": tf.ones([32, 1]),
         }
 
     return tf.data.Dataset.range(10**6, output_type=tf.int32).map(make)
 
 
-def _packed(ids):
-    ones = tf.ones_like(ids)
-    return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
-
-
-@pytest.mark.parametrize(
-    "count, shuffled",
-    [(15, False)]
-    + [pytest.param(*one, marks=pytest.mark.slow) for one in ((15, True), (1, False), (1, True))],
-)
-def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count, shuffled):
-    tf_keras.utils.set_random_seed(1)
-    encoder = build_encoder(TOY)
-    objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(count, TOY))
+@pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(shuffled):
+    config = dataclasses.replace(TINY_ENCODER, hidden_size=16, max_positions=32)
+    objective = masked_tokens(dataclasses.replace(config, initializer_range=0.1), slots=15)
     batches = topic_batches(shuffled=shuffled)
     trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
     trainer.train(tf.constant(400))
@@ -75,54 +71,104 @@ def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(count, shuff
     assert abs(loss - math.log(TOPICS)) < 0.15 if shuffled else loss < 0.02
 
 
-@pytest.mark.slow
-def test_without_slots_it_is_mlm_bit_by_bit():
-    def without_neighbours(batch):
-        return {name: value for name, value in batch.items() if name != "neighbour"}
+# Joint training: the weighted sum of both losses and gradients.
 
-    weights = []
-    for batches in (
-        topic_batches(shuffled=False),
-        topic_batches(shuffled=True),
-        topic_batches(shuffled=False).map(without_neighbours),
-    ):
-        tf_keras.utils.set_random_seed(1)
-        encoder = build_encoder(TOY)
-        objective = MaskedTokens(encoder, build_mlm_head(TOY, encoder), build_slots(0, TOY))
-        trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
-        trainer.train(tf.constant(5))
-        weights.append([variable.numpy() for variable in objective.variables])
-    for cmlm, shuffled, mlm in zip(*weights, strict=True):
-        np.testing.assert_array_equal(cmlm, mlm)
-        np.testing.assert_array_equal(shuffled, mlm)
+RATE = 0.5
+MASKED = {
+    **packed([[2, 9, 4, 30, 3, 0], [2, 12, 4, 7, 21, 3]]),
+    "neighbour": packed([[2, 8, 3, 0], [2, 5, 6, 3]]),
+    "masked_positions": tf.constant([[2, 0], [2, 4]]),
+    "masked_ids": tf.constant([[9, 0], [33, 21]]),
+    "masked_weights": tf.constant([[1.0, 0.0], [1.0, 1.0]]),
+}
+# Of another size, and of tokens some of which no masked sentence has.
+PAIRS = {
+    "source": packed([[2, 10, 11, 3], [2, 13, 3, 0], [2, 14, 15, 3], [2, 16, 3, 0]]),
+    "target": packed([[2, 17, 3, 0], [2, 18, 3, 0], [2, 9, 3, 0], [2, 19, 3, 0]]),
+    "keys": tf.constant([[1, 5], [2, 6], [3, 7], [4, 8]]),
+}
+
+
+def step(objective, batch):
+    """The metrics of a step, and what it adds to each variable: by SGD, -RATE * gradient."""
+    before = [variable.numpy() for variable in objective.variables]
+    trainer = make_trainer(objective, batch, tf_keras.optimizers.SGD(RATE))
+    means = {name: float(value) for name, value in trainer.train(tf.constant(1)).items()}
+    moved = zip(objective.variables, before, strict=True)
+    return means, {variable.name: variable.numpy() - old for variable, old in moved}
+
+
+@pytest.mark.parametrize(("samples", "chunk"), [(0, 0), (20, 2)])
+def test_loss_and_gradient_are_the_weighted_sum(eagerly, samples, chunk):
+    settings = TrainConfig(scale=5.0)
+    masked, of_masked = step(masked_tokens(samples=samples), MASKED)
+    pairs, of_pairs = step(DualEncoder(masked_tokens().parts["encoder"], settings), PAIRS)
+    settings = dataclasses.replace(settings, chunk_size=chunk)
+    one = masked_tokens(samples=samples)
+    joint = Joint(one, DualEncoder(one.parts["encoder"], settings), weight=0.2)
+    assert set(joint.parts) == {"encoder", "head", "slots"}  # All are in the checkpoint.
+    both, of_both = step(joint, {"masked": MASKED, "pairs": PAIRS})
+    assert both["loss"] == pytest.approx(masked["loss"] + 0.2 * pairs["loss"], rel=1e-5)
+    assert both["masked_loss"] == pytest.approx(masked["loss"], rel=1e-6)
+    assert both["masked_accuracy"] == masked["accuracy"]
+    assert both["accuracy"] == pairs["accuracy"]
+    assert pairs["loss"] > 1 and any(np.abs(moved).max() > 1e-3 for moved in of_pairs.values())
+    for name, moved in of_masked.items():
+        expected = moved + 0.2 * of_pairs.get(name, 0.0)
+        np.testing.assert_allclose(of_both[name], expected, atol=2e-6, err_msg=name)
+
+
+def test_lazy_updates_train_the_weights_of_dense_ones(eagerly):
+    """Rows that no batch holds decay in both; others are read every second step."""
+    other = packed([[2, 20, 3, 0], [2, 21, 3, 0], [2, 22, 3, 0], [2, 10, 23, 3]])
+    tables = []
+    for lazy in (True, False):
+        objective = DualEncoder(masked_tokens().parts["encoder"], TrainConfig())
+        table = objective.parts["encoder"].get_embedding_table()
+        start = table.numpy()
+        optimizer = build_optimizer(OptimizerConfig(learning_rate=0.01, warmup_steps=0), steps=8)
+        options = {"clip_norm": 1.0, "lazy_embeddings": lazy}
+        trainer = make_trainer(objective, optimizer=optimizer, **options)
+        trainer.train_loop_begin()
+        for batch in (PAIRS, {**PAIRS, "target": other}) * 4:
+            trainer._replica_step(batch)
+        trainer.train_loop_end()
+        tables.append(table.numpy())
+    lazy, dense = tables
+    assert np.linalg.norm(lazy - dense) < 0.01 * np.linalg.norm(dense - start)
+
+
+# Runs.
 
 
 @pytest.fixture(scope="module")
-def pretrain(config_file, neighbours_dir):
-    def start(run_dir, *more):
+def start(config_file, neighbours_dir):
+    """`labse pretrain`, or `labse train` on both tasks."""
+
+    def start(command, run_dir, *more, init=None):
         sets = {
-            "objective": "cmlm",
-            "neighbours": f"[{neighbours_dir}]",
-            "held_out": f"[{neighbours_dir}]",
-            "held_out_size": 4,
-            "slots": 3,
-            "sequence_length": 24,
-            "stage_steps": "[2]",
+            "pretrain.objective": "cmlm",
+            "pretrain.neighbours": f"[{neighbours_dir}]",
+            "pretrain.slots": 3,
+            "pretrain.sequence_length": 24,
+            "pretrain.batch_size": 6,
+            "pretrain.stage_steps": "[2]",
+            "encoder.num_layers": 1,
+            "encoder.pooling": "mean",
+            "train.steps": 2,
+            "train.joint": str(command == "train").lower(),
         }
-        sets = [
-            "encoder.pooling=mean",
-            "encoder.num_layers=1",
-            *(f"pretrain.{key}={one}" for key, one in sets.items()),
-        ]
-        return labse_run("pretrain", config_file, run_dir, *sets, *more)
+        sets = [f"{key}={value}" for key, value in sets.items()]
+        return labse_run(command, config_file, run_dir, *sets, *more, init=init)
 
     return start
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, pretrain):
+def run(start, neighbours_dir, tmp_path_factory):
     path = tmp_path_factory.mktemp("cmlm") / "run"
-    assert pretrain(path) == 0
+    held_out = (f"pretrain.held_out=[{neighbours_dir}]", "pretrain.held_out_size=4")
+    assert start("pretrain", path, *held_out) == 0
     return path
 
 
@@ -144,18 +190,37 @@ def test_the_exported_vector_is_that_of_training(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_without_slots_is_mlm_of_single_sentences(pretrain, tmp_path):
-    assert pretrain(tmp_path / "run", "pretrain.slots=0", "pretrain.held_out=[]") == 0
+def test_a_run_without_slots_is_mlm_of_single_sentences(start, tmp_path):
+    assert start("pretrain", tmp_path / "run", "pretrain.slots=0") == 0
+
+
+def test_joint_training_begins_with_all_parts_of_a_pre_training_run(start, run, tmp_path):
+    assert start("train", tmp_path / "joint", "train.steps=0", init=run) == 0
+    found, expected = (latest_checkpoint(open_existing(path)) for path in (tmp_path / "joint", run))
+    assert weights(found, "slots")
+    assert_same_weights(found, expected, "encoder", "head", "slots")
+    # Slots of another number are not taken. Both losses are logged.
+    assert start("train", tmp_path / "other", "pretrain.slots=5", init=run) == 0
+    assert all({"masked_loss", "masked_accuracy"} <= set(one) for one in lines(tmp_path / "other"))
+    rows = (tmp_path / "other" / "init.tsv").read_text("utf-8").splitlines()
+    fates = {row.split("\t")[1]: row.split("\t")[0] for row in rows[1:]}
+    slots = [fate for name, fate in fates.items() if name.startswith("slots")]
+    assert slots and set(slots) == {"fresh"}
+
+
+def test_refusals(start, tmp_path, capfd):
+    for command, setting, message in (
+        ("train", "pretrain.neighbours=[]", "train.joint"),
+        ("train", "train.bitext_weight=0", "'train.bitext_weight' is 0"),
+        ("pretrain", "pretrain.slots=110", "encoder.max_positions less pretrain.slots"),
+    ):
+        assert start(command, tmp_path / "run", setting) == 2
+        assert message in capfd.readouterr().err
 
 
 @pytest.mark.slow
-def test_text_without_neighbours_is_refused(pretrain, tmp_path, capfd):
+def test_text_without_neighbours_is_refused(start, tmp_path, capfd):
     (tmp_path / "it.txt").write_text("gatto\n\ncane\n", "utf-8")
-    sets = (f"pretrain.neighbours=[{tmp_path / 'it.txt'}]", "pretrain.held_out=[]")
-    assert pretrain(tmp_path / "run", *sets) != 0
+    corpus = f"pretrain.neighbours=[{tmp_path}/it.txt]"
+    assert start("pretrain", tmp_path / "run", corpus) == 2
     assert "the corpora hold no records" in capfd.readouterr().err
-
-
-def test_slots_need_positions(pretrain, tmp_path, capfd):
-    assert pretrain(tmp_path / "run", "pretrain.slots=110") != 0
-    assert "encoder.max_positions less pretrain.slots" in capfd.readouterr().err

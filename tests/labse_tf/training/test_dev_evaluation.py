@@ -7,6 +7,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+from text_files import write_lines
 from tiny_text import FOREIGN, sentences_of
 
 from labse_tf.evaluation.tasks import retrieval
@@ -28,27 +29,21 @@ def encoder(tiny_config):
     return encoder
 
 
-@pytest.fixture(scope="module")
-def pools():
-    """Of different sizes; the English sentences come again and again."""
-    return {
-        language: [
-            (source.encode(), target.encode())
-            for source, target in zip(sentences_of("en"), sentences_of(language), strict=True)
-        ][: 4 + index]
-        for index, language in enumerate(FOREIGN)
-    }
+# Of different sizes; the English sentences come again and again.
+PAIRS = {
+    language: list(zip(sentences_of("en"), sentences_of(language), strict=True))[: 10 + 3 * index]
+    for index, language in enumerate(FOREIGN)
+}
+POOLS = {
+    language: [(source.encode(), target.encode()) for source, target in pairs]
+    for language, pairs in PAIRS.items()
+}
 
 
 @pytest.fixture
-def evaluator(encoder, tokenizer, pools):
-    return DevEvaluator(
-        strategy=tf.distribute.get_strategy(),
-        encoder=encoder,
-        tokenizer=tokenizer,
-        pools=pools,
-        lengths=LENGTHS,
-    )
+def evaluator(encoder, tokenizer):
+    made = {"strategy": tf.distribute.get_strategy(), "encoder": encoder, "tokenizer": tokenizer}
+    return DevEvaluator(**made, pools=POOLS, lengths=LENGTHS)
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +60,16 @@ def one_by_one(encoder, tokenizer):
 
 
 @pytest.mark.parametrize("tokens", [60, validation._TOKENS_PER_BATCH])
-def test_each_sentence_is_embedded_once_in_order(evaluator, pools, one_by_one, tokens, monkeypatch):
+def test_each_sentence_is_embedded_once_in_order(evaluator, one_by_one, tokens, monkeypatch):
     monkeypatch.setattr(validation, "_TOKENS_PER_BATCH", tokens)
-    sentences = list(dict.fromkeys(text for pool in pools.values() for p in pool for text in p))
-    assert len(sentences) == 9 + sum(range(4, 10))
+    sentences = list(dict.fromkeys(text for pool in POOLS.values() for p in pool for text in p))
+    assert len(sentences) == 25 + sum(range(10, 26, 3))
     np.testing.assert_allclose(evaluator.embed_all(), one_by_one(sentences), atol=2e-5)
 
 
-def test_it_measures_what_labse_eval_measures(evaluator, pools, one_by_one, tmp_path):
-    for language, pool in pools.items():
-        lines = "".join(f"{source.decode()}\t{target.decode()}\n" for source, target in pool)
-        (tmp_path / f"{language}.tsv").write_text(lines, "utf-8")
+def test_it_measures_what_labse_eval_measures(evaluator, one_by_one, tmp_path):
+    for language, pairs in PAIRS.items():
+        write_lines(tmp_path / f"{language}.tsv", map("\t".join, pairs))
 
     class Encoder:
         def encode(self, texts):

@@ -20,10 +20,8 @@ ROWS, LENGTH = 6, 7
 SEED = 1
 
 
-@pytest.fixture(scope="module")
-def inputs():
-    # Few distinct tokens, so that chunks share rows of the table.
-    return packed(np.random.default_rng(2).integers(5, 20, (ROWS, LENGTH)))
+# Few distinct tokens, so that chunks share rows of the table.
+INPUTS = packed(np.random.default_rng(2).integers(5, 20, (ROWS, LENGTH)))
 
 
 def build(dropout):
@@ -36,25 +34,25 @@ def loss_of(embeddings):
     return translation_ranking_loss(source, target), tf.reduce_mean(source)
 
 
-def cached(encoder, inputs, chunk_rows, sparse=False):
+def cached(encoder, chunk_rows, sparse=False):
     return cached_gradients(
         lambda chunk: embed(encoder, chunk, training=True),
-        inputs,
+        INPUTS,
         loss_of,
         encoder.trainable_variables,
         chunk_rows=chunk_rows,
         generators=dropout_generators(encoder),
-        tables=[(encoder.get_embedding_table(), inputs["input_word_ids"])] if sparse else (),
+        tables=[(encoder.get_embedding_table(), INPUTS["input_word_ids"])] if sparse else (),
     )
 
 
-def reference(encoder, inputs, chunk_rows):
+def reference(encoder, chunk_rows):
     """The chunks' embeddings on one tape, in the same order, so with the same dropout."""
     variables = encoder.trainable_variables
     with tf.GradientTape() as tape:
         rows = []
         for first in range(0, ROWS, chunk_rows):
-            chunk = {name: value[first : first + chunk_rows] for name, value in inputs.items()}
+            chunk = {name: value[first : first + chunk_rows] for name, value in INPUTS.items()}
             rows.append(embed(encoder, chunk, training=True))
         loss, accuracy = loss_of(tf.concat(rows, axis=0))
     gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -65,7 +63,7 @@ def reference(encoder, inputs, chunk_rows):
     "dropout, chunk_rows, sparse",
     [(0.0, 2, True), (0.3, 2, True), (0.3, 2, False), (0.3, ROWS, True)],
 )
-def test_equals_the_whole_batch(inputs, dropout, chunk_rows, sparse):
+def test_equals_the_whole_batch(dropout, chunk_rows, sparse):
     # Some weights make gradients of 15 whose parts cancel out, which float32 gives only to 3e-5.
     tf_keras.utils.set_random_seed(SEED)
     encoder = build(dropout)
@@ -75,14 +73,14 @@ def test_equals_the_whole_batch(inputs, dropout, chunk_rows, sparse):
     states = [tf.identity(generator.state) for generator in generators]
     table = encoder.get_embedding_table()
 
-    loss, accuracy, gradients = cached(encoder, inputs, chunk_rows, sparse=sparse)
+    loss, accuracy, gradients = cached(encoder, chunk_rows, sparse=sparse)
     if sparse:
         place = next(i for i, v in enumerate(encoder.trainable_variables) if v is table)
         rows = gradients[place].indices.numpy()
-        np.testing.assert_array_equal(rows, np.unique(inputs["input_word_ids"]))
+        np.testing.assert_array_equal(rows, np.unique(INPUTS["input_word_ids"]))
     for generator, state in zip(generators, states, strict=True):
         generator.state.assign(state)
-    expected_loss, expected_accuracy, expected = reference(encoder, inputs, chunk_rows)
+    expected_loss, expected_accuracy, expected = reference(encoder, chunk_rows)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-5)
     np.testing.assert_allclose(accuracy, expected_accuracy, rtol=1e-4, atol=1e-6)
     assert max(abs(gradient.numpy()).max() for gradient in expected) > 0.1
@@ -90,7 +88,7 @@ def test_equals_the_whole_batch(inputs, dropout, chunk_rows, sparse):
         np.testing.assert_allclose(tf.convert_to_tensor(one), other, rtol=1e-4, atol=1e-5)
 
 
-def test_dropout_changes_from_step_to_step(inputs):
+def test_dropout_changes_from_step_to_step():
     encoder = build(0.3)
-    one, other = (cached(encoder, inputs, 2) for _ in range(2))
+    one, other = (cached(encoder, 2) for _ in range(2))
     assert abs(float(one[0] - other[0])) > 1e-4

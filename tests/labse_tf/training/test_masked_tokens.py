@@ -14,7 +14,7 @@ from trainers import make_trainer
 from labse_tf.data.features import ENCODER_INPUTS
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head, build_slots, trained_variables
-from labse_tf.training.objectives import MaskedTokens, Objective
+from labse_tf.training.objectives import MaskedTokens
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 
@@ -101,15 +101,3 @@ def test_chunks_with_a_sampled_softmax_are_batches_of_their_own(batch):
     parts = zip(*(step(row, **options) for row in rows), strict=True)
     for found, (one, two) in zip(step(batch, chunk_size=1, **options), parts, strict=True):
         np.testing.assert_allclose(found, (one + 2 * two) / 3, rtol=1e-5, atol=1e-6)
-
-
-class _Constant(Objective):
-    def loss(self, batch, step):
-        return tf.constant(0.0), tf.constant(0.0)
-
-
-def test_a_variable_named_twice_is_refused():
-    encoder, _ = model()
-    twice = encoder.trainable_variables * 2
-    with pytest.raises(ValueError, match="listed twice"):
-        make_trainer(_Constant({"encoder": encoder}, features={}, variables=twice))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runs import assert_same_weights, embedder_of
+from text_files import content_of, write_lines
 
 import labse_tf
 from labse_tf.cli.main import EXIT_INPUT, EXIT_INTERRUPTED, main
@@ -37,10 +38,9 @@ def both(tmp_path_factory, bitext_dir, config_file, vocab_file):
     shutil.copy(bitext_dir / "de.tsv", disk / "pairs")
     shutil.copy(vocab_file, disk / "vocab.txt")
     shutil.copy(config_file, disk / "config.yaml")
-    (disk / "sentences.txt").write_text("".join(f"{one}\n" for one in SENTENCES), "utf-8")
-    for path in sorted(disk.rglob("*")):
-        if path.is_file():
-            stores.send(path, f"{store}/{path.relative_to(disk)}")
+    write_lines(disk / "sentences.txt", SENTENCES)
+    for name in content_of(disk):
+        stores.send(disk / name, f"{store}/{name}")
     return str(disk), store
 
 
@@ -120,11 +120,9 @@ def test_what_is_there_is_refused_by_its_url(both, capsys):
     assert train(store, inputs=disk) == EXIT_INPUT
     assert f"{store}/run: the folder is not empty" in capsys.readouterr().err
     assert stores.list_files(f"{store}/run").keys() == {"/notes.txt"}
-
-
-def test_a_run_that_cannot_start_leaves_nothing_in_the_store(both, capsys):
+    # A run that cannot start leaves nothing.
     store = f"ram://{uuid.uuid4()}"
     more = ("--set=train.batch_size=999983", "--set=train.chunk_size=2")
-    assert train(store, *more, inputs=both[0]) == EXIT_INPUT
+    assert train(store, *more, inputs=disk) == EXIT_INPUT
     assert "chunk" in capsys.readouterr().err
     assert stores.list_files(f"{store}/run") == {}

@@ -1,13 +1,8 @@
-"""Several replicas, on one machine or two, train exactly as one device with the whole batch.
-
-And their step is one that a TPU can compile: on the device alone, of known shapes.
-"""
+"""Several replicas, on one machine or two, train exactly as one device with the whole batch."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from pathlib import Path
 
 import forked
@@ -35,20 +30,21 @@ def read(path):
     return found
 
 
+def on_two(tmp_path_factory, *cases):
+    """The cases on one device and on 2 logical CPUs."""
+    out = tmp_path_factory.mktemp("two") / "two.npz"
+    forked.finish([start("2", cases, out)])
+    return read(out)
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """The dual encoder and MLM on one device and on 2 logical CPUs."""
-    out = tmp_path_factory.mktemp("two") / "two.npz"
-    forked.finish([start("2", QUICK, out)])
-    return read(out)
+    return on_two(tmp_path_factory, *QUICK)
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory):
-    """The other cases on one device and on 2 logical CPUs."""
-    out = tmp_path_factory.mktemp("others") / "others.npz"
-    forked.finish([start("2", OTHERS, out)])
-    return read(out)
+    return on_two(tmp_path_factory, *OTHERS)
 
 
 def assert_same(found, expected, case):
@@ -146,28 +142,3 @@ def test_an_uneven_batch_is_refused_and_one_device_takes_any(two):
     assert "a batch of 7 cannot be split evenly over 2 replicas" in message
     assert "a multiple of 2" in message
     assert str(two[1, "refusal"][""]) == ""
-
-
-# What XLA has no kernels for: Python, strings, tables and what parses text.
-HOST = ("Py", "EagerPy", "String", "Regex", "Unicode", "Lookup", "HashTable", "Print", "Parse")
-# What computes shapes, of which XLA makes constants: for a gradient, and the lengths of what a
-# TensorArray concatenates.
-SHAPES = re.compile(
-    r"BroadcastGradientArgs |TensorListConcatV2 \S+:1 |\S+ \S+redundant_placeholder"
-)
-
-
-@pytest.mark.slow
-def test_a_tpu_can_compile_the_steps(tmp_path):
-    forked.finish([forked.Process(WORKER, "trace", tmp_path / "graphs.json")])
-    graphs = json.loads((tmp_path / "graphs.json").read_text("utf-8"))
-    assert set(graphs) == {"dual", "dual_chunked", "mlm", "mlm_sampled", "joint"}
-    for name, graph in graphs.items():
-        assert {"CollectiveReduceV2", "MatMul", "IteratorGetNext"} <= set(graph["operations"])
-        assert [kind for kind in graph["operations"] if kind.startswith(HOST)] == [], name
-        unknown = [line for line in graph["unknown"] if not SHAPES.match(line)]
-        if name == "mlm_sampled":
-            # As many columns as there are distinct tokens; XLA bounds `Unique`, see test_compute.
-            assert "Unique" in {line.split()[0] for line in unknown}
-        else:
-            assert unknown == [], name

@@ -33,13 +33,10 @@ def assert_same_vectors(static_run, multilingual_sentences):
     return check
 
 
-def test_it_learns(static_run):
+def test_it_learns_and_layers_on_top_begin_with_its_vectors(static_run, train, assert_same_vectors):
     losses = [line["loss"] for line in lines(static_run, "loss")]
     assert losses[-1] < losses[0] / 2
     assert open_existing(static_run).config.encoder.pooling == "mean"
-
-
-def test_layers_on_top_begin_with_its_vectors(train, assert_same_vectors):
     assert_same_vectors(train("deep", MEAN, NO_STEPS))
 
 
@@ -60,17 +57,18 @@ def test_another_vocabulary(
     assert_same_vectors(grown)
 
 
-@pytest.mark.parametrize(
-    "sets, message",
-    [
-        ((), "'encoder.pooling' is cls"),
-        ((MEAN, "encoder.hidden_size=32"), "'encoder.hidden_size' is 32"),
-        ((MEAN, "encoder.subwords=[3]"), "'encoder.subwords' is [3]"),
-    ],
-)
-def test_refusals(train, capsys, sets, message):
-    assert train("deep", *sets) == 2
-    assert message in capsys.readouterr().err
+def test_refusals(train, config_file, trained_run, tmp_path, capsys):
+    for origin, sets, message in (
+        (None, (), "'encoder.pooling' is cls"),
+        (None, (MEAN, "encoder.hidden_size=32"), "'encoder.hidden_size' is 32"),
+        (None, (MEAN, "encoder.subwords=[3]"), "'encoder.subwords' is [3]"),
+        (trained_run, ("encoder.num_layers=0",), "'encoder.pooling' is mean"),
+    ):
+        assert train("run", *sets, **({"origin": origin} if origin else {})) == 2
+        assert message in capsys.readouterr().err
+    sets = ("encoder.num_layers=0", "pretrain.stage_steps=[2]")
+    assert labse_run("pretrain", config_file, tmp_path / "run", *sets) == 2
+    assert "there is no layer to pre-train" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -80,14 +78,6 @@ def test_pretraining_starts_on_the_table(static_run, config_file, tmp_path, asse
     assert labse_run("pretrain", config_file, tmp_path / "run", *sets, init=static_run) == 0
     assert_same_vectors(tmp_path / "run")
     assert labse_run("pretrain", config_file, tmp_path / "more", MEAN, init=static_run) == 0
-
-
-def test_layers_do_not_come_and_go(train, config_file, trained_run, tmp_path, capsys):
-    sets = ("encoder.num_layers=0", "pretrain.stage_steps=[2]")
-    assert labse_run("pretrain", config_file, tmp_path / "run", *sets) == 2
-    assert "there is no layer to pre-train" in capsys.readouterr().err
-    assert train("run", "encoder.num_layers=0", origin=trained_run) == 2
-    assert "'encoder.pooling' is mean" in capsys.readouterr().err
 
 
 @pytest.mark.slow

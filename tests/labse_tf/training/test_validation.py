@@ -44,40 +44,33 @@ def best_of(folder):
     return best.step, best.accuracy
 
 
-def test_it_measures_at_multiples_and_at_the_end(tmp_path):
+def test_it_measures_at_multiples_and_at_the_end_but_not_again_after_a_restart(tmp_path):
     course = Run(tmp_path).course
     assert [step for step in range(STEPS + 1) if course.is_due(step)] == [*range(10, 91, 10), 95]
-    assert [course.next_due(step) for step in (0, 9, 10, 13, 89, 90, 94)] == [
-        10, 10, 20, 20, 90, 95, 95,
-    ]  # fmt: skip
-
-
-def test_what_was_measured_before_a_restart_is_not_measured_again(tmp_path):
-    """And what a killed run had reached, but not measured, is."""
+    found = [course.next_due(step) for step in (0, 9, 10, 13, 89, 90, 94)]
+    assert found == [10, 10, 20, 20, 90, 95, 95]
     course = Run(tmp_path, measured=[10, 20]).course
+    # A killed run had reached 30, but not measured.
     assert not course.is_due(20) and course.is_due(30)
     finished = Run(tmp_path, measured=[*range(10, 91, 10), 95]).course
     assert not finished.is_due(95)
 
 
-def test_the_first_of_equals_is_the_best(tmp_path):
-    run = Run(tmp_path)
-    run.measure({10: 0.2, 20: 0.5, 30: 0.5, 40: 0.4})
+@pytest.mark.parametrize(
+    ("table", "best", "options"),
+    [
+        ({10: 0.2, 20: 0.5, 30: 0.5, 40: 0.4}, 20, {}),  # The first of equals.
+        ({10: 0.5, 20: 0.25, 30: 0.25, 40: 0.75}, 20, {"lower": True}),
+        ({10: 0.0}, 10, {}),  # Kept when there is no other.
+    ],
+)
+def test_the_best(tmp_path, table, best, options):
+    run = Run(tmp_path, **options)
+    run.measure(table)
     assert run.course.best == read_best(tmp_path)
-    assert (run.course.best.step, run.course.best.accuracy) == (20, 0.5)
+    assert best_of(tmp_path) == (best, table[best])
     saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
-    assert saved == 20
-
-
-def test_the_lowest_is_the_best_where_less_is_better(tmp_path):
-    run = Run(tmp_path, lower=True, patience=2)
-    assert run.measure({10: 0.5, 20: 0.25, 30: 0.25, 40: 0.75, 50: 0.1}) == [10, 20, 30, 40]
-    assert (run.course.best.step, read_best(tmp_path).accuracy) == (20, 0.25)
-
-
-def test_an_accuracy_of_0_is_kept_when_there_is_no_other(tmp_path):
-    Run(tmp_path).measure({10: 0.0})
-    assert best_of(tmp_path) == (10, 0.0)
+    assert saved == best
 
 
 @pytest.mark.parametrize(
@@ -93,19 +86,14 @@ def test_patience(tmp_path, patience, last):
 def test_a_restart_knows_the_best_and_how_long_it_waited(tmp_path):
     table = {10: 0.1, 20: 0.3, 30: 0.2}
     Run(tmp_path, patience=3).measure(table)
+    # Set back to step 10 with the best of step 20 saved: step 20 is measured again, as equal.
+    set_back = Run(tmp_path, patience=2, measured=[10])
+    assert set_back.course.waited == 0
+    assert set_back.measure({20: 0.3, 30: 0.2, 40: 0.1, 50: 0.9}) == [20, 30, 40]
     resumed = Run(tmp_path, patience=3, measured=table)
     assert best_of(tmp_path) == (20, 0.3) and resumed.course.waited == 1
     assert resumed.measure({40: 0.2, 50: 0.1, 60: 0.9}) == [40, 50]
     assert Run(tmp_path, patience=3, measured=[10, 20, 30, 40, 50]).course.is_over
-
-
-def test_a_best_one_after_the_last_checkpoint_counts_as_in_an_unbroken_run(tmp_path):
-    """Set back to step 10 with the best of step 20 saved: step 20 is measured again, as equal."""
-    Run(tmp_path).measure({10: 0.1, 20: 0.3})
-    resumed = Run(tmp_path, patience=2, measured=[10])
-    assert resumed.course.waited == 0
-    assert resumed.measure({20: 0.3, 30: 0.2, 40: 0.1, 50: 0.9}) == [20, 30, 40]
-    assert best_of(tmp_path) == (20, 0.3)
 
 
 def test_pretraining_keeps_none_and_never_stops(tmp_path):

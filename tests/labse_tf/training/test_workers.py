@@ -1,8 +1,4 @@
-"""`labse train` on several replicas and workers: batches in parts, a killed worker, dev pairs.
-
-Each strategy that this machine can run gives the same weights, and the same accuracies on dev
-pairs, of which each replica embeds a part.
-"""
+"""`labse train` on several workers: batches in parts, a killed worker, dev pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ import numpy as np
 import pytest
 import stores
 import tensorflow as tf
-from runs import arguments, labse_run, lines, weights
+from runs import SHALLOW, arguments, labse_run, lines, weights
 from text_files import write_lines
 from tiny_text import sentences_of
 
@@ -50,30 +46,28 @@ def test_parts_are_joined_in_order_and_padded():
         distribute(strategy, part_of, 6, parts=4)
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+@pytest.fixture
+def corpus(tmp_path):
     """German in as many files as there are parts; Thai in one."""
-    folder = tmp_path_factory.mktemp("corpus")
+    folder = tmp_path / "corpus"
     for language, files in (("de", PARTS), ("th", 1)):
-        rows = list(zip(sentences_of("en"), sentences_of(language), strict=True))
+        rows = list(map("\t".join, zip(sentences_of("en"), sentences_of(language), strict=True)))
         for number in range(files):
-            (folder / f"part{number}").mkdir(exist_ok=True)
-            rows_of_file = ["\t".join(row) for row in rows[number::files]]
-            write_lines(folder / f"part{number}" / f"{language}.tsv", rows_of_file)
+            (folder / f"part{number}").mkdir(parents=True, exist_ok=True)
+            write_lines(folder / f"part{number}" / f"{language}.tsv", rows[number::files])
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def sets(corpus, bitext_dir):
     """35 dev pairs of a language: the rows of a batch do not divide over the replicas.
 
     And several steps between two lines of the log, with batches of different lengths.
     """
     return [
-        "encoder.num_layers=1",
+        *SHALLOW,
         # So that sentences lie apart: else Adam divides rounding by rounding.
         "encoder.initializer_range=0.25",
-        "pretrain.stage_steps=[1]",
         "languages=[de,th]",
         f"train.bitext=[{corpus}]",
         "train.bucket_lengths=[16,32]",
@@ -85,21 +79,6 @@ def sets(corpus, bitext_dir):
         "train.loop.checkpoint_interval=3",
         f"train.steps={STEPS}",
     ]
-
-
-@pytest.fixture(scope="module")
-def on_one_device(tmp_path_factory, config_file, sets):
-    run_dir = tmp_path_factory.mktemp("one") / "run"
-    assert labse_run("train", config_file, run_dir, *sets) == 0
-    return run_dir
-
-
-@pytest.fixture(scope="module")
-def untrained(tmp_path_factory, config_file, sets):
-    run_dir = tmp_path_factory.mktemp("untrained") / "run"
-    start = ("train.steps=0", "train.dev=[]")
-    assert labse_run("train", config_file, run_dir, *sets, *start) == 0
-    return encoder_of(run_dir)
 
 
 def encoder_of(run_dir):
@@ -115,14 +94,15 @@ def by_step(run_dir, kind):
     return {line["step"]: line[kind] for line in found}
 
 
-def assert_same_run(run_dir, expected_run_dir, untrained):
+def assert_same_run(run_dir, expected_run_dir, untrained_run_dir):
     """The weights differ by less than 1 % of the way that training went.
 
     Not element by element: Adam divides by the gradient's size, so where that is nearly 0, rounding
     decides where an element goes. `test_replicas.py` compares the gradients themselves. Accuracies
     are the same but for a few sentences that have two nearest neighbours almost as near.
     """
-    found, expected = encoder_of(run_dir), encoder_of(expected_run_dir)
+    runs = (run_dir, expected_run_dir, untrained_run_dir)
+    found, expected, untrained = map(encoder_of, runs)
 
     def distance(one, other):
         return np.sqrt(sum(np.sum((one[name] - other[name]) ** 2) for name in expected))
@@ -145,18 +125,11 @@ def assert_same_run(run_dir, expected_run_dir, untrained):
 
 
 @pytest.mark.slow
-def test_two_logical_cpus(tmp_path, config_file, sets, on_one_device, untrained):
-    command = arguments("train", config_file, tmp_path / "run", *sets)
-    options = ("--strategy", "mirrored", "--logical-cpus", "2")
-    forked.finish([forked.Process(*forked.LABSE, *command, *options)])
-    assert_same_run(tmp_path / "run", on_one_device, untrained)
-
-
-@pytest.mark.slow
-def test_the_chief_is_killed_and_all_go_on(
-    tmp_path, config_file, corpus, sets, on_one_device, untrained
-):
+def test_the_chief_is_killed_and_all_go_on(tmp_path, config_file, corpus, sets):
     """Each worker is as on a machine of its own: they share the store alone, and read a part."""
+    assert labse_run("train", config_file, tmp_path / "one", *sets) == 0
+    start = ("train.steps=0", "train.dev=[]")
+    assert labse_run("train", config_file, tmp_path / "untrained", *sets, *start) == 0
     with stores.gcs() as store:
         port = int(os.environ["STORAGE_EMULATOR_HOST"].rpartition(":")[2])
         with stores.proxy_to(port, tmp_path) as google:
@@ -192,7 +165,7 @@ def test_the_chief_is_killed_and_all_go_on(
             for name, content in store.content("run").items():
                 (run_dir / name).parent.mkdir(parents=True, exist_ok=True)
                 (run_dir / name).write_bytes(content)
-    assert_same_run(run_dir, on_one_device, untrained)
+    assert_same_run(run_dir, tmp_path / "one", tmp_path / "untrained")
     thai = str(corpus / "part0" / "th.tsv")
     for number in range(WORKERS):
         read = json.loads((tmp_path / f"read_{number}.json").read_text())

@@ -12,7 +12,7 @@ from tiny_text import SENTENCES, sentences_of
 
 import labse_tf
 from labse_tf.cli.main import main
-from labse_tf.tokenization.bpe import BpeTokenizer, open_tokenizer
+from labse_tf.tokenization.byte_pairs import BpeTokenizer, open_tokenizer
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import bpe, wordpiece_file
 
