@@ -20,20 +20,19 @@ def find(tokens, words, add, **options):
     return find_pieces(tokens, words, add, max_bytes_per_word=100, **options)
 
 
-def test_what_saves_most_comes_first():
-    # A whole "abcd" saves 3 of 4 tokens each time, "##cd" 1 of those of "abcd" that are left, none.
-    found = find(LETTERS, {"xx": {"abcd": 10, "ab": 7, "cc": 1}}, 1)
-    assert found == ["abcd"]
-    found = find(LETTERS, {"xx": {"abcd": 10, "ab": 7, "cc": 1}}, 2)
-    assert found == ["abcd", "ab"]
-
-
-def test_letters_that_are_unknown_come_with_the_pieces_that_need_them():
-    words = {"xx": {"ab": 50, "ñañ": 30, "ñ": 2}}
-    found = find(LETTERS, words, 3)
-    assert found == ["ñañ", "ab", "ñ"]  # 3 * 30, 50 and 2 tokens
-    both = WordPiece([*LETTERS, *found], max_bytes_per_word=100)
-    assert measure(both, words["xx"]).unknown == 0
+@pytest.mark.parametrize(
+    ("words", "add", "expected"),
+    [
+        # A whole "abcd" saves 3 of 4 tokens each time, "##cd" then none that are left.
+        ({"abcd": 10, "ab": 7, "cc": 1}, 1, ["abcd"]),
+        ({"abcd": 10, "ab": 7, "cc": 1}, 2, ["abcd", "ab"]),
+        # An unknown letter comes with the pieces that need it: 3 * 30, 50 and 2 tokens.
+        ({"ab": 50, "ñañ": 30, "ñ": 2}, 3, ["ñañ", "ab", "ñ"]),
+        ({"a": 5, "cd": 1}, 10, []),
+    ],
+)
+def test_what_saves_most_comes_first(words, add, expected):
+    assert find(LETTERS, {"xx": words}, add) == expected
 
 
 def test_small_languages_get_their_share():
@@ -54,10 +53,6 @@ def test_real_words_in_another_script():
     after = measure(WordPiece([*LETTERS, *found], max_bytes_per_word=100), BASHKIR)
     assert after.unknown == 0 and after.tokens < 1.5 * after.words
     assert "һәм" in found and not set(found) & set(LETTERS)
-
-
-def test_nothing_to_add():
-    assert find([*LETTERS, "ab"], {"xx": {"ab": 5, "cd": 1}}, 10) == []
 
 
 @given(
