@@ -121,11 +121,8 @@ def take_medians(rounds: Sequence[dict[str, tuple[float, int]]]) -> dict[str, tu
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, peer_python=str, pairs=20_000, rounds=5)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
-    parser.add_argument("--peer-python", metavar="FILE")
-    parser.add_argument("--pairs", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
     megabytes = count_megabytes(pairs)

@@ -102,10 +102,9 @@ def run_timed(command: Sequence[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, pairs=100_000)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--peer-python", metavar="FILE", required=True)
-    parser.add_argument("--pairs", type=int, default=100_000)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
     megabytes = count_megabytes(pairs)

@@ -33,15 +33,12 @@ _KINDS = (
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    numbers = {"good": 60_000, "trusted": 5000, "held_out": 4000, "max_characters": 100}
+    parser = make_parser(__doc__, **numbers)
     parser.add_argument("language")
     parser.add_argument("pairs", nargs="+")
     parser.add_argument("--other", nargs="+", required=True, metavar=("LANGUAGE", "TSV"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--good", type=int, default=60_000)
-    parser.add_argument("--trusted", type=int, default=5000)
-    parser.add_argument("--held-out", type=int, default=4000)
-    parser.add_argument("--max-characters", type=int, default=100)
     args = parser.parse_args()
     generator = random.Random(1)
     pairs = _read(args.pairs, args.max_characters)

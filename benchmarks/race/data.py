@@ -108,9 +108,7 @@ def _first(path: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    for name in ("pairs", "tatoeba", "ntrex"):
-        parser.add_argument(name, type=Path, metavar=name.upper())
+    parser = make_parser(__doc__, "pairs", "tatoeba", "ntrex")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     prepare(args.pairs, args.tatoeba, args.out)

@@ -30,10 +30,7 @@ _Pair = tuple[str, str]
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("tatoeba_train", type=Path)
-    parser.add_argument("tatoeba_test", type=Path)
-    parser.add_argument("libreoffice", type=Path)
+    parser = make_parser(__doc__, "tatoeba_train", "tatoeba_test", "libreoffice")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     found = {
