@@ -66,15 +66,16 @@ def learn(words: Mapping[str, int], vocab_size: int, *, coverage: float = 0.9995
     import sentencepiece
 
     model = io.BytesIO()
-    options = {"model_type": "bpe", "hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2}
+    options: dict[str, Any] = {"model_type": "bpe", "hard_vocab_limit": False}
     options |= {"normalization_rule_name": "identity", "bos_id": -1, "eos_id": -1}
+    options |= {"num_threads": 1, "minloglevel": 2}
     options |= {"vocab_size": vocab_size - _RESERVED + 1, "character_coverage": coverage}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "words.tsv")
         # In one order, whatever the order of the text.
         lines = [f"{word}\t{words[word]}\n" for word in sorted(words)]
         file.write_text("".join(lines), "utf-8", newline="\n")
-        files = {"input": str(file), "input_format": "tsv", "model_writer": model}
+        files: dict[str, Any] = {"input": str(file), "input_format": "tsv", "model_writer": model}
         try:
             sentencepiece.SentencePieceTrainer.train(**files, **options)
         except RuntimeError as error:
