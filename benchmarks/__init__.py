@@ -1,6 +1,7 @@
 """The programs behind measurements in docs/; each says in its docstring how to run it."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,3 +30,9 @@ def make_parser(docstring: str | None, *places: str, **options: Any) -> argparse
         else:
             parser.add_argument(option, type=type(default), default=default, help=f"({default})")
     return parser
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Writes a file, and makes its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")

@@ -25,6 +25,7 @@ from benchmarks import make_parser, timed
 CONFIG = Path(__file__).with_name("ablations.yaml")
 MINER = Path(__file__).with_name("ablations_miner.yaml")
 RESULTS = "results"
+_SCORE = "import sys; from benchmarks.training.ablations import score; score(*sys.argv[1:])"
 BASE = "base"
 
 # In the order of the report.
@@ -181,8 +182,7 @@ class Laboratory:
             options += ["--strategy", "mirrored", "--logical-cpus", variant.replicas]
         with self._cores.one() as core:
             self._labse(name, "train", CONFIG, *options, *_set(settings), core=core)
-            script = "benchmarks.training.ablations_score"
-            command = (sys.executable, "-m", script, run_dir, self._data / "test", result)
+            command = (sys.executable, "-c", _SCORE, run_dir, self._data / "test", result)
             timed.run(*command, core=core, log=self._log(name))
         found = json.loads(result.read_text("utf-8"))
         print(name, {test: score["accuracy"] for test, score in found.items()}, flush=True)
@@ -192,6 +192,37 @@ class Laboratory:
 
     def _log(self, name: str) -> Path:
         return self._out / "logs" / f"{name}.log"
+
+
+def score(run_dir: str, tests: str, result: str) -> None:
+    """Writes for each folder of `tests` the metrics that `labse train` measures on dev pairs."""
+    import tensorflow as tf
+
+    from labse_tf.config import TrainRun
+    from labse_tf.data.held_out import read_dev_pairs
+    from labse_tf.files.outputs import whole_file
+    from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+    from labse_tf.training.runs.run_dir import open_existing
+    from labse_tf.training.validation import DevEvaluator
+
+    run = open_existing(run_dir)
+    config = run.read_config(TrainRun)
+    tokenizer = load_tokenizer(run)
+    # The newest: in runs that measure during training, the best was selected on the test.
+    encoder = load_encoder(run, checkpoint=tf.train.latest_checkpoint(run.checkpoints))
+    scores = {}
+    for test in sorted(Path(tests).iterdir()):
+        train = dataclasses.replace(config.train, dev=[str(test)], dev_size=1000)
+        evaluator = DevEvaluator(
+            strategy=tf.distribute.get_strategy(),
+            encoder=encoder,
+            tokenizer=tokenizer,
+            pools=read_dev_pairs(train, config.languages),
+            lengths=train.bucket_lengths,
+        )
+        [scores[test.name]] = evaluator.evaluate(tf.constant(-1)).values()
+    with whole_file(Path(result), overwrite=True) as partial:
+        partial.write_text(json.dumps(scores) + "\n", encoding="utf-8")
 
 
 def _set(settings: list[str]) -> list[str]:
