@@ -44,15 +44,6 @@ def test_hand_worked_example():
     assert learn(words, 10, reserved, num_iterations=2, **arguments) == expected
 
 
-def test_threshold_zero_keeps_what_ends_no_word():
-    words = [("abc", 2), ("d", 0)]
-    arguments = {"upper_thresh": 0, "lower_thresh": 0, "num_iterations": 1}
-    tokens = learn(words, 100, [], **arguments)
-    assert "ab" in tokens
-    assert "##bc" in tokens
-    assert tokens == ORIGINAL.learn(words, 100, [], **arguments)
-
-
 # Also combining marks, vowel signs, the joiner's own character, and characters outside the Basic
 # Multilingual Plane.
 ALPHABETS = [
