@@ -24,6 +24,7 @@ from labse_tf.model.huggingface_bert import (
     LAYER_NORM_EPSILON,
     MODULES_FILE,
     POOLING_MODES,
+    SIZES,
     VOCAB_FILE,
     WEIGHTS_FILE,
     to_tensors,
@@ -52,12 +53,7 @@ def _write_bert(source: Source, folder: Path, length: int) -> None:
     config = {
         "architectures": ["BertModel"],
         "model_type": "bert",
-        "vocab_size": sizes.vocab_size,
-        "hidden_size": sizes.hidden_size,
-        "num_hidden_layers": sizes.num_layers,
-        "num_attention_heads": sizes.num_attention_heads,
-        "intermediate_size": sizes.intermediate_size,
-        "max_position_embeddings": sizes.max_positions,
+        **{theirs: getattr(sizes, ours) for ours, theirs in SIZES.items()},
         "type_vocab_size": TYPE_VOCAB_SIZE,
         "hidden_act": names[sizes.activation],
         "hidden_dropout_prob": sizes.dropout,
@@ -75,11 +71,9 @@ def _write_bert(source: Source, folder: Path, length: int) -> None:
         "tokenize_chinese_chars": True,
         "model_max_length": length,
     }
-    special = {
-        f"{kind}_token": f"[{kind.upper()}]" for kind in ["unk", "sep", "pad", "cls", "mask"]
-    }
-    _write_json(folder / "tokenizer_config.json", tokenizer | special)
-
+    kinds = ("unk", "sep", "pad", "cls", "mask")
+    tokenizer |= {f"{kind}_token": f"[{kind.upper()}]" for kind in kinds}
+    _write_json(folder / "tokenizer_config.json", tokenizer)
     modules = {"Transformer": "", "Pooling": POOLING, "Dense": DENSE, "Normalize": "3_Normalize"}
     _write_modules(folder, modules)
     modes = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
@@ -100,36 +94,23 @@ def _write_bert(source: Source, folder: Path, length: int) -> None:
 
 
 def _write_static_embedding(source: Source, tokens: list[str], folder: Path) -> None:
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
     _write_modules(folder, {"StaticEmbedding": STATIC_EMBEDDING, "Normalize": "1_Normalize"})
     table = {"embedding.weight": source.encoder.get_embedding_table().numpy()}
     _write_tensors(folder / STATIC_EMBEDDING / WEIGHTS_FILE, table)
-    reserved = set(wordpiece_file.RESERVED_TOKENS)
-    kind = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    tokenizer = {
-        "version": "1.0",
-        "added_tokens": [
-            {"id": number, "content": token, **kind, "special": True}
-            for number, token in enumerate(tokens)
-            if token in reserved
-        ],
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": False,
-            "lowercase": False,
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": "[UNK]",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": source.max_bytes_per_word,
-            "vocab": {token: number for number, token in enumerate(tokens)},
-        },
-    }
-    _write_json(folder / STATIC_EMBEDDING / "tokenizer.json", tokenizer)
+    tokenizer = Tokenizer(
+        models.WordPiece(
+            {token: number for number, token in enumerate(tokens)},
+            unk_token="[UNK]",
+            max_input_chars_per_word=source.max_bytes_per_word,
+        )
+    )
+    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(list(wordpiece_file.RESERVED_TOKENS))
+    tokenizer.save(str(folder / STATIC_EMBEDDING / "tokenizer.json"))
 
 
 def _write_modules(folder: Path, folders: Mapping[str, str]) -> None:

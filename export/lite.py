@@ -33,11 +33,7 @@ def save_lite(
     `save_onnx`), and gives the table a single scale. Where the vectors do not bear that, the table
     is in int8 with a scale per column, and the other weights are in float16.
 
-    Args:
-      source: the model to export.
-      folder: the model dir.
-      inputs: the encoder's, of some sentences, by which int8 is judged.
-      vectors: what the encoder makes of them, `[n, dim]`.
+    Int8 is judged by the `vectors`, `[n, dim]`, that the encoder makes of `inputs`.
     """
     file = folder / LITE_FILE
     file.parent.mkdir()
@@ -52,16 +48,13 @@ def _convert(encoder: networks.BertEncoderV2, types: Sequence[tf.DType] = ()) ->
     """Returns the encoder as a file, its weights in int8 or in one of `types`."""
     names = sorted(encoder.inputs)
 
-    @tf.function(
-        input_signature=[tf.TensorSpec((None, None), tf.int32, name=name) for name in names]
-    )
+    @tf.function(input_signature=[tf.TensorSpec((None, None), tf.int32, name) for name in names])
     def embed(input_mask, input_type_ids, input_word_ids):
         inputs = dict(zip(names, (input_mask, input_type_ids, input_word_ids), strict=True))
         return {"default": encoder(inputs, training=False)["pooled_output"]}
 
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(
-        [embed.get_concrete_function()], encoder
-    )
+    function = embed.get_concrete_function()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function], encoder)
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.target_spec.supported_types = list(types)
     return converter.convert()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 import logging
 import os
 import platform
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -28,7 +25,7 @@ from export.model_card import model_card
 from export.onnx import TOKENIZER_FILE, build_tokenizer, save_onnx
 from export.saved_models import save_encoder, save_preprocessor, save_text_encoder
 from export.source import Source, describe_vocabulary
-from export.transforms import DTYPES, least_cosine, pack_table
+from export.transforms import DTYPES, pack_table
 from export.verification import SENTENCES, Check, verify, write_expected
 from labse_tf.config import BILSTM
 from labse_tf.errors import InputError
@@ -44,16 +41,6 @@ FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
 # By the first word of a check's name; the other checks are of hub.
 _FORMAT_OF_CHECK = {"text": "text", "huggingface": "hf", "lite": "lite", "onnx": "onnx"}
-_LEAST_COSINE = 0.9999
-_EMBED_PROGRAM = """
-import json, sys
-import numpy as np
-from sentence_transformers import SentenceTransformer
-_, folder, length, texts, out = sys.argv
-model = SentenceTransformer(folder, device="cpu")
-model.max_seq_length = int(length)
-np.save(out, model.encode(json.loads(texts)))
-"""
 
 _log = logging.getLogger("labse")
 
@@ -91,7 +78,6 @@ def export(
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
         inputs, vectors = _write_saved_models(source, partial.resolve(), formats, table, length)
-        _compare_with_sentence_transformers(source, vectors, length)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
@@ -199,45 +185,38 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
     # transformers has no such model, and LiteRT's converter cannot lower a loop over tokens.
     lacking = sorted({"hf", "lite"} & chosen) if source.config.network == BILSTM else []
     size = 4 * source.encoder.count_params()
-    for is_wrong, problem, remedy in (
-        (unknown, f"unknown format {unknown}", f"choose from {', '.join(FORMATS)}"),
-        (
-            table not in DTYPES,
-            f"unknown type of embedding table: {table}",
-            f"choose from {', '.join(DTYPES)}",
-        ),
+    problems = (
+        (unknown, f"unknown format {unknown}; choose from {', '.join(FORMATS)}"),
+        (table not in DTYPES, f"unknown --table {table}; choose from {', '.join(DTYPES)}"),
         (
             table != "float32" and not {"hub", "text"} & chosen,
-            f"--table {table} is only for the SavedModels",
-            "add hub to --format, or leave it out",
+            f"--table {table} is only for the SavedModels; add hub to --format, or leave it out",
         ),
         (
             lacking,
-            f"an LSTM cannot be written in the format {' or '.join(lacking)}",
-            "leave it out; onnx can",
+            f"an LSTM cannot be written in the format {' or '.join(lacking)}; leave it out",
         ),
         (
-            bpe.is_bpe(source.tokens) and "hf" in formats,
-            "byte-pair encodings cannot be written in the format hf",
-            "leave it out; onnx can, with the SavedModel of the preprocessor",
+            bpe.is_bpe(source.tokens) and "hf" in chosen,
+            "byte-pair encodings cannot be written in the format hf; leave it out",
         ),
         (
-            source.tokenizer is not None and "hub" not in formats,
-            "without the format hub there is nothing to tokenise with",
-            "add hub to --format",
+            source.tokenizer is not None and "hub" not in chosen,
+            "without the format hub there is nothing to tokenise with; add hub to --format",
         ),
         (
-            size > MOST_BYTES and "lite" in formats,
-            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold",
-            "leave lite out, or keep only the pieces of some --languages",
+            size > MOST_BYTES and "lite" in chosen,
+            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold; leave lite "
+            "out, or keep only the pieces of some --languages",
         ),
         (
             not 3 <= length <= most,
-            f"--length {length} is out of range",
-            f"choose from 3 to {most} ('encoder.max_positions')",
+            f"--length {length} is out of range; choose from 3 to {most} ('encoder.max_positions')",
         ),
-    ):
+    )
+    for is_wrong, message in problems:
         if is_wrong:
+            problem, _, remedy = message.partition("; ")
             raise InputError(problem, remedy=remedy)
     return length
 
@@ -250,8 +229,7 @@ def _write_saved_models(
     Returns:
       The encoder's inputs of `SENTENCES`, and these vectors, from the weights before packing.
     """
-    with asset_file() as vocab_file:
-        write_tokens(vocab_file, source.tokens)
+    with asset_file(source.tokens) as vocab_file:
         tokenizer = source.tokenizer or open_tokenizer(
             vocab_file, max_bytes_per_word=source.max_bytes_per_word
         )
@@ -270,30 +248,9 @@ def _write_saved_models(
     return inputs, vectors
 
 
-def _compare_with_sentence_transformers(source: Source, vectors: np.ndarray, length: int) -> None:
-    """Refuses vectors that differ from those of sentence-transformers, if that is installed."""
-    folder = source.sentence_transformers
-    if folder is None or importlib.util.find_spec("sentence_transformers") is None:
-        return
-    # In a process of its own: PyTorch and TensorFlow in one may crash.
-    with tempfile.TemporaryDirectory() as scratch:
-        found, texts = Path(scratch, "vectors.npy"), json.dumps(SENTENCES)
-        program = [sys.executable, "-c", _EMBED_PROGRAM]
-        command = [*program, str(folder), str(length), texts, str(found)]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            _log.warning("not compared: sentence-transformers cannot load %s (%s)", folder, reason)
-            return
-        theirs = np.load(found)
-    if (cosine := least_cosine(theirs, vectors)) < _LEAST_COSINE:
-        problem = f"has a cosine of {cosine:.5f} to its vectors in sentence-transformers"
-        raise InputError(problem, path=folder, remedy="report this as a bug")
-
-
 @contextlib.contextmanager
-def asset_file() -> Iterator[Path]:
-    """Yields the path of a vocabulary, to be written and saved as an asset within the block.
+def asset_file(tokens: Sequence[str]) -> Iterator[Path]:
+    """Yields the path of a file of tokens, one a line, to be saved as an asset within the block.
 
     Graphs store the path that an asset was read from. It must reveal nothing about this machine,
     but differ between models: TensorFlow shares tables of one name in a process.
@@ -302,7 +259,10 @@ def asset_file() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(Path(folder).parent)
         try:
-            yield Path(Path(folder).name, VOCAB_FILE)
+            path = Path(Path(folder).name, VOCAB_FILE)
+            # Not by `wordpiece_file`: the special tokens need not be BERT's.
+            path.write_text("".join(f"{token}\n" for token in tokens), "utf-8", newline="\n")
+            yield path
         finally:
             os.chdir(before)
 
@@ -311,11 +271,6 @@ def _kind_of_tokens(source: Source) -> str:
     if source.tokenizer is not None:
         return "laser"
     return "bpe" if bpe.is_bpe(source.tokens) else WORDPIECE
-
-
-def write_tokens(path: Path, tokens: Sequence[str]) -> None:
-    """Writes a vocabulary that may lack the special tokens of BERT's."""
-    path.write_text("".join(f"{token}\n" for token in tokens), "utf-8", newline="\n")
 
 
 def describe(source: Source, *, length: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from export.transforms import LEAST_COSINE, least_cosine
 from labse_tf.embedding.model_dir import OnnxRuntime
 from labse_tf.model.encoder import build_encoder
 from vocab.basic_tokenizer import ALONE, GAP, UNICODE_SPACE, UNLIKE_TF
-from vocab.wordpiece import JOINER, UNKNOWN, divides_at_spaces
+from vocab.wordpiece import UNKNOWN, divides_at_spaces
 
 ONNX_FILE, INT8_FILE = Path("onnx", "model.onnx"), Path("onnx", "model_int8.onnx")
 TOKENIZER_FILE = Path("onnx", "tokenizer.json")
@@ -44,26 +44,25 @@ def save_onnx(source: Source, folder: Path, *, inputs: Mapping[str, tf.Tensor]) 
     ONNX Runtime also rounds the activations that it multiplies by int8 weights, with one scale for
     all columns. Layers that were grown on a table have columns forty times as large as the others
     (`grow_layers`), and lose nearly all by that. So the embedding table alone is in int8 where the
-    vectors do not bear more.
-
-    Args:
-      source: the model to export.
-      folder: the model dir.
-      inputs: the encoder's, of some sentences, by which int8 is judged.
+    vectors of `inputs` do not bear more.
     """
     import onnx
 
     # The converter and the quantiser copy weights many times, so they see only a few rows of the
     # embedding table, which is most of the weights. No other weight has this number of rows, so the
     # place of the table can be found afterwards.
-    config = source.config
-    rows = 1 + max(config.hidden_size, config.intermediate_size, config.max_positions)
+    sizes = source.config
+    rows = 1 + max(sizes.hidden_size, sizes.intermediate_size, sizes.max_positions)
+    encoder = build_encoder(dataclasses.replace(sizes, vocab_size=rows))
+    for ours, theirs in zip(encoder.variables, source.encoder.variables, strict=True):
+        if ours.shape == theirs.shape:
+            ours.assign(theirs)
     table = source.encoder.get_embedding_table().numpy()
     (folder / ONNX_FILE).parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         few = Path(temporary, "few.onnx")
-        onnx.save_model(_convert(_with_few_rows(source, rows)), few)
-        model = onnx.load(few)
+        model = _convert(encoder)
+        onnx.save_model(model, few)
         shape = [rows, table.shape[1]]
         [name] = [one.name for one in model.graph.initializer if list(one.dims) == shape]
         save_model(model, {name: table}, folder / ONNX_FILE)
@@ -90,15 +89,6 @@ def _in_int8(file: Path, table: str, operations: list[str] | None):
     return model
 
 
-def _with_few_rows(source: Source, rows: int) -> networks.BertEncoderV2:
-    """Returns the encoder with an embedding table of this many meaningless rows."""
-    encoder = build_encoder(dataclasses.replace(source.config, vocab_size=rows))
-    for ours, theirs in zip(encoder.variables, source.encoder.variables, strict=True):
-        if ours.shape == theirs.shape:
-            ours.assign(theirs)
-    return encoder
-
-
 def _convert(encoder: networks.BertEncoderV2):
     import tf2onnx
 
@@ -108,11 +98,8 @@ def _convert(encoder: networks.BertEncoderV2):
     def embed(input_ids, attention_mask, token_type_ids):
         given = (input_ids, attention_mask, token_type_ids)
         inputs = {ours: tf.cast(ids, tf.int32) for ours, ids in zip(_NAMES, given, strict=True)}
-        outputs = encoder(inputs, training=False)
-        return {
-            "default": outputs["pooled_output"],
-            "last_hidden_state": outputs["sequence_output"],
-        }
+        found = encoder(inputs, training=False)
+        return {"default": found["pooled_output"], "last_hidden_state": found["sequence_output"]}
 
     # The converter copies the model, weights included, for each of its optimisations, in cycles of
     # references. Collected as often as Python does by itself, twelve layers of 768 take 15 GB; as
@@ -121,10 +108,7 @@ def _convert(encoder: networks.BertEncoderV2):
     gc.set_threshold(700, 10, 10)
     try:
         model, _ = tf2onnx.convert.from_function(
-            embed,
-            input_signature=embed.input_signature,
-            opset=_OPSET,
-            custom_op_handlers={"Erfc": (_convert_erfc, [])},
+            embed, embed.input_signature, _OPSET, custom_op_handlers={"Erfc": (_convert_erfc, [])}
         )
     finally:
         gc.set_threshold(*before)
@@ -154,23 +138,21 @@ def _give_lengths(model) -> None:
     lstms = [node for node in model.graph.node if node.op_type == "LSTM"]
     if not lstms:
         return
-    mask, axis, total, lengths = "attention_mask", "lengths/axis", "lengths/int64", "lengths"
-    model.graph.initializer.append(helper.make_tensor(axis, TensorProto.INT64, [1], [1]))
-    nodes = [
-        helper.make_node("ReduceSum", [mask, axis], [total], keepdims=0),
-        helper.make_node("Cast", [total], [lengths], to=TensorProto.INT32),
-    ]
-    for place, node in enumerate(nodes):
-        model.graph.node.insert(place, node)
+    model.graph.initializer.append(helper.make_tensor("lengths_axis", TensorProto.INT64, [1], [1]))
+    add = helper.make_node(
+        "ReduceSum", ["attention_mask", "lengths_axis"], ["lengths64"], keepdims=0
+    )
+    cast = helper.make_node("Cast", ["lengths64"], ["lengths"], to=TensorProto.INT32)
+    model.graph.node.insert(0, cast)
+    model.graph.node.insert(0, add)
     for lstm in lstms:
-        lstm.input[_SEQUENCE_LENS] = lengths
+        lstm.input[_SEQUENCE_LENS] = "lengths"
 
 
 def _quantize(table: np.ndarray, name: str) -> dict[str, np.ndarray]:
     """Returns the weights that ONNX Runtime's quantiser replaces a table with, by name.
 
-    A value is `scale * (quantized - zero_point)`, quantized from 0 to 255, with a scale for each
-    column.
+    A value is `scale * (quantized - zero_point)`, with a scale for each column.
     """
     low, high = np.minimum(table.min(axis=0), 0), np.maximum(table.max(axis=0), 0)
     scale = ((high - low) / 255).astype(np.float32)
@@ -179,20 +161,14 @@ def _quantize(table: np.ndarray, name: str) -> dict[str, np.ndarray]:
     quantized = np.empty(table.shape, np.uint8)
     for row, values in enumerate(table):  # Row by row, to save memory.
         quantized[row] = np.clip(np.rint(values / scale) + zero_point, 0, 255)
-    return {
-        f"{name}_quantized": quantized,
-        f"{name}_scale": scale,
-        f"{name}_zero_point": zero_point,
-    }
+    parts = {"quantized": quantized, "scale": scale, "zero_point": zero_point}
+    return {f"{name}_{part}": value for part, value in parts.items()}
 
 
 def save_model(model, weights: dict[str, np.ndarray], file: Path) -> None:
-    """Writes a model after replacing some of its weights.
+    """Writes an `onnx.ModelProto` after replacing some of its weights, by name.
 
-    Args:
-      model: an `onnx.ModelProto`, changed in place.
-      weights: the new values, by the names of their initializers.
-      file: the path to write. Weights of more than MOST_BYTES in all go into `file`_data.
+    Weights of more than MOST_BYTES in all go into `file`_data.
     """
     import onnx
 
@@ -209,33 +185,20 @@ def build_tokenizer(tokens: Sequence[str], *, max_bytes_per_word: int, length: i
     For servers and languages that have neither TensorFlow nor this package. It splits as
     `vocab.basic_tokenizer` describes, by the same classes of characters. One difference remains: a
     word of more than `max_bytes_per_word` bytes is `[UNK]` for the preprocessor, and here a word of
-    more than so many characters.
-
-    Args:
-      tokens: the vocabulary, WordPieces.
-      max_bytes_per_word: of the model.
-      length: texts are cut to this many tokens, `[CLS]` and `[SEP]` included.
+    more than so many characters. Texts are cut to `length` tokens, `[CLS]` and `[SEP]` included.
     """
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
     ids = {token: number for number, token in enumerate(tokens)}
-    tokenizer = Tokenizer(
-        models.WordPiece(
-            vocab=ids,
-            unk_token=UNKNOWN,
-            continuing_subword_prefix=JOINER,
-            max_input_chars_per_word=max_bytes_per_word,
-        )
-    )
+    limit = {"max_input_chars_per_word": max_bytes_per_word}
+    tokenizer = Tokenizer(models.WordPiece(vocab=ids, unk_token=UNKNOWN, **limit))
     if divides_at_spaces(tokens):
         tokenizer.normalizer = normalizers.Replace(Regex(UNICODE_SPACE), " ")
     # Oniguruma writes set differences as intersections.
     alone = rf"[{ALONE}&&[^{UNLIKE_TF}]]"
+    splits = ((f"[{GAP}]+", "removed"), (alone, "isolated"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(f"[{GAP}]+"), behavior="removed"),
-            pre_tokenizers.Split(Regex(alone), behavior="isolated"),
-        ]
+        [pre_tokenizers.Split(Regex(pattern), behavior) for pattern, behavior in splits]
     )
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",

@@ -68,10 +68,8 @@ def _save_keras(model: tf_keras.Model, path: str | os.PathLike[str], serve) -> N
 def save_preprocessor(tokenizer: Tokenizer, path: str | os.PathLike[str], *, length: int) -> None:
     """Writes a replacement for `google/universal-sentence-encoder-cmlm/multilingual-preprocess/2`.
 
-    Args:
-      tokenizer: its vocabulary file becomes an asset.
-      path: of the SavedModel.
-      length: static length of the preprocessor's output when it is called, tokens.
+    The tokeniser's vocabulary file becomes an asset. When the preprocessor is called, its output
+    has the static `length`, in tokens.
     """
     # With assert ops the preprocessor could not run in TPU input pipelines. The Model Garden's
     # exporter omits them in the same way, but none of its public functions takes our byte limit
@@ -134,13 +132,8 @@ def save_text_encoder(
 ) -> None:
     """Writes a text embedding model for TF Hub: `[batch]` strings -> `[batch, dim]` unit rows.
 
-    A batch is padded only to its longest text. `training=` turns dropout on and off.
-
-    Args:
-      encoder: with its weights, which are trainable here too.
-      tokenizer: its vocabulary file becomes an asset.
-      path: of the SavedModel.
-      length: longer texts are truncated to this many tokens, including [CLS] and [SEP].
+    A batch is padded only to its longest text. `training=` turns dropout on and off, and weights
+    are trainable. Longer texts are truncated to `length` tokens, including [CLS] and [SEP].
     """
     sentences = tf.TensorSpec((None,), tf.string, name="sentences")
 

@@ -16,7 +16,6 @@ from labse_tf.config import BERT, OWN_NETWORKS, EncoderConfig, TrainRun
 from labse_tf.errors import InputError
 from labse_tf.model import exported, huggingface_bert
 from labse_tf.model.encoder import build_encoder
-from labse_tf.model.huggingface_bert import MODULES_FILE, read_length
 from labse_tf.model.mlm_head import build_mlm_head
 from labse_tf.registry import find, registered
 from labse_tf.tokenization.protocol import Tokenizer
@@ -43,7 +42,6 @@ class Source:
       head: the masked-language-model head; None if it has none.
       tokenizer: of an imported LASER; None if the vocabulary tells it.
       longest: to how many tokens an imported model cuts texts; None if unknown.
-      sentence_transformers: the folder of a model imported from there; None if it is none.
     """
 
     encoder: networks.BertEncoderV2
@@ -57,15 +55,10 @@ class Source:
     head: layers.MaskedLM | None = None
     tokenizer: Tokenizer | None = None
     longest: int | None = None
-    sentence_transformers: Path | None = None
 
 
 def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) -> Source:
-    """Loads a run, a model dir or a Hugging Face directory.
-
-    Args:
-      path: its folder.
-      checkpoint: which checkpoint of a run, as for `choose_checkpoint`.
+    """Loads a run, by `checkpoint` as for `choose_checkpoint`; a model dir; or Hugging Face's.
 
     Raises:
       InputError: if it is none of these, is damaged, or lacks weights of the encoder.
@@ -73,40 +66,28 @@ def open_source(path: str | os.PathLike[str], *, checkpoint: str | None = None) 
     path = Path(path)
     origin = open_origin(path, checkpoint)
     if origin.encoder.network not in OWN_NETWORKS:
-        raise InputError(
-            f"has the network {origin.encoder.network}, and only {' and '.join(OWN_NETWORKS)} are "
-            "exported",
-            path=path,
-            remedy="evaluate it during training ('train.dev'), or write an export for it",
-        )
+        own, remedy = " and ".join(OWN_NETWORKS), "write an export for it"
+        problem = f"has the network {origin.encoder.network}, and only {own} are exported"
+        raise InputError(problem, path=path, remedy=remedy)
     encoder = build_encoder(origin.encoder)
     maskable = origin.encoder.network == BERT and origin.encoder.num_layers
     head = build_mlm_head(origin.encoder, encoder) if maskable else None
     fates = restore(origin, encoder, head)
     if missing := [v.name for v in encoder.variables if v.name not in fates.taken]:
-        raise InputError(
-            f"has no pooler ({', '.join(missing)})",
-            path=path,
-            remedy="use a model that has one: embeddings come from it",
-        )
+        problem = f"has no pooler ({', '.join(missing)})"
+        raise InputError(problem, path=path, remedy="use a model that has one")
     tokens = wordpiece_file.read(origin.vocab_file)
     warn_of_misread(tokens, origin.vocab_file)
     rows = encoder.get_embedding_table().shape[0]
     if len(tokens) > rows:
-        raise InputError(
-            f"has {len(tokens)} tokens, but the embedding table of {path} has {rows} rows",
-            path=origin.vocab_file,
-            remedy="use the vocabulary that the model was trained with",
-        )
+        problem = f"has {len(tokens)} tokens, but the embedding table of {path} has {rows} rows"
+        remedy = "use the vocabulary that the model was trained with"
+        raise InputError(problem, path=origin.vocab_file, remedy=remedy)
     has_head = head is not None and all(v.name in fates.taken for v in head.variables)
-    return Source(
-        encoder,
-        # Sums of subwords are the table's rows.
-        dataclasses.replace(origin.encoder, subwords=[], split_rate=0.0),
-        tokens,
-        head=head if has_head else None,
-        **_facts(path, fates.checkpoint),
-    )
+    # Sums of subwords are the table's rows.
+    config = dataclasses.replace(origin.encoder, subwords=[], split_rate=0.0)
+    facts = _facts(path, fates.checkpoint)
+    return Source(encoder, config, tokens, head=head if has_head else None, **facts)
 
 
 def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
@@ -116,19 +97,13 @@ def _facts(path: Path, checkpoint: Chosen | None) -> dict[str, Any]:
         names = ("max_bytes_per_word", "languages", "training", "licence", "kept_of")
         return {name: facts.get(name) for name in names}
     if (path / huggingface_bert.CONFIG_FILE).is_file():
-        return {
-            "max_bytes_per_word": huggingface_bert.MAX_BYTES_PER_WORD,
-            "languages": None,
-            "training": None,
-            "longest": read_length(path),
-            "sentence_transformers": path if (path / MODULES_FILE).is_file() else None,
-        }
+        limit, longest = huggingface_bert.MAX_BYTES_PER_WORD, huggingface_bert.read_length(path)
+        facts = {"max_bytes_per_word": limit, "longest": longest}
+        return {**facts, "languages": None, "training": None}
     run_dir = open_existing(path)
-    return {
-        "max_bytes_per_word": run_dir.config.tokenizer.max_bytes_per_word,
-        "languages": run_dir.config.languages,
-        "training": _training(run_dir, checkpoint),
-    }
+    limit, languages = run_dir.config.tokenizer.max_bytes_per_word, run_dir.config.languages
+    training = _training(run_dir, checkpoint)
+    return {"max_bytes_per_word": limit, "languages": languages, "training": training}
 
 
 def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
@@ -137,16 +112,15 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
     `matryoshka` is there if leading columns were trained: the dimensions, the vectors' own first.
     """
     config, lines = run_dir.read_config(TrainRun), run_dir.read_metrics()
-    reached = [line for line in lines if line["step"] <= checkpoint.step]
-    losses = [line["loss"] for line in reached if "loss" in line]
-    held_out = [line["held_out"] for line in reached if "held_out" in line]
-    # Pre-training measures no retrieval.
-    measured = [one["retrieval"]["by_language"] for one in held_out if "retrieval" in one]
-    by_language = measured[-1] if measured else {}
+    loss, by_language = None, {}
+    for line in (line for line in lines if line["step"] <= checkpoint.step):
+        loss = line.get("loss", loss)
+        # Pre-training measures no retrieval.
+        by_language = line.get("held_out", {}).get("retrieval", {}).get("by_language", by_language)
     facts = {
         "checkpoint": os.path.basename(checkpoint.path),
         "steps": checkpoint.step,
-        "loss": losses[-1] if losses else None,
+        "loss": loss,
         "dev_accuracy": checkpoint.accuracy,
         "dev_accuracy_by_language": {code: one["accuracy"] for code, one in by_language.items()},
         "seed": config.seed,
@@ -168,9 +142,7 @@ def _training(run_dir: RunDir, checkpoint: Chosen) -> dict[str, Any]:
     return {
         "kind": "dual encoder",
         "bitext": base_names(train.bitext),
-        "batch_size": train.batch_size,
-        "margin": train.margin,
-        "scale": train.scale,
+        **{name: getattr(train, name) for name in ("batch_size", "margin", "scale")},
         **({"matryoshka": dims} if len(dims) > 1 else {}),
         **facts,
     }

@@ -88,29 +88,20 @@ def put_side_by_side(sources: Sequence[Source], names: Sequence[str | os.PathLik
     each table is divided by the root mean square of its rows' lengths. Encoders that were trained
     in different ways err in different places, and together less often (an ensemble).
 
-    Args:
-      sources: encoders without layers, of one vocabulary; the facts are those of the first, with
-        the training of the others in `beside`.
-      names: for error messages.
+    The facts are those of the first, with the training of the others in `beside`.
 
     Raises:
-      InputError: if one has layers or another vocabulary.
+      InputError: if one, called by its name, has layers or another vocabulary than the first.
     """
     first, *others = sources
     tables = []
     for source, name in zip(sources, names, strict=True):
-        if source.config.num_layers:
-            raise InputError(
-                f"has {source.config.num_layers} layers; vectors are put side by side in a table",
-                path=name,
-                remedy="name runs of encoders without layers",
-            )
+        if layers := source.config.num_layers:
+            remedy = "name runs of encoders without layers"
+            raise InputError(f"has {layers} layers", path=name, remedy=remedy)
         if source.tokens != first.tokens or source.max_bytes_per_word != first.max_bytes_per_word:
-            raise InputError(
-                f"has another vocabulary than {names[0]}",
-                path=name,
-                remedy="train it with the same one",
-            )
+            problem = f"has another vocabulary than {names[0]}"
+            raise InputError(problem, path=name, remedy="train it with the same one")
         table = source.encoder.get_embedding_table().numpy()
         tables.append(table / np.sqrt(np.square(table).sum(axis=1).mean()))
     table = np.concatenate(tables, axis=1)
@@ -134,15 +125,14 @@ class PackedEmbedding(tf_keras.layers.Layer):
     def __init__(self, rows: int, width: int, dtype: str, *, by_column: bool = False) -> None:
         """Makes a table of zeros, `[rows, width]` in "float16" or "int8"; `pack` fills it."""
         super().__init__(name="word_embeddings", dtype="float32", trainable=False)
-        self._rows, self._width, self._packed = rows, width, tf.as_dtype(dtype)
-        self._by_column = by_column
+        self._shape, self._packed, self._by_column = (rows, width), tf.as_dtype(dtype), by_column
 
     def build(self, input_shape) -> None:
-        shape = (self._rows, self._width)
-        self.embeddings = self.add_weight("embeddings", shape, self._packed, "zeros")
+        rows, width = self._shape
+        self.embeddings = self.add_weight("embeddings", self._shape, self._packed, "zeros")
         self.scales = None
         if self._packed == tf.int8:
-            shape = (1, self._width) if self._by_column else (self._rows, 1)
+            shape = (1, width) if self._by_column else (rows, 1)
             self.scales = self.add_weight("scales", shape, tf.float32, "zeros")
         super().build(input_shape)
 

@@ -27,8 +27,8 @@ _RESERVED_TOKENS = [
 ]
 _RESERVED = len(wordpiece_file.RESERVED_TOKENS)
 _UNKNOWN = wordpiece_file.RESERVED_TOKENS.index("[UNK]")
-_NORMAL, _UNKNOWN_TYPE, _CONTROL = 1, 2, 3  # SentencePiece's types of pieces.
-_BPE = 2  # Its type of model.
+# SentencePiece's types of pieces, and of this model.
+_NORMAL, _UNKNOWN_TYPE, _CONTROL, _BPE = 1, 2, 3, 2
 
 
 def is_bpe(tokens: Sequence[str]) -> bool:
@@ -38,11 +38,7 @@ def is_bpe(tokens: Sequence[str]) -> bool:
 
 
 def count_words(texts: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
-    """Returns the counts of each language's words, separated by white space.
-
-    Args:
-      texts: (language, text) of each.
-    """
+    """Returns the words of each language, separated by white space, from (language, text)."""
     counts: dict[str, Counter[str]] = {}
     for language, text in texts:
         counts.setdefault(language, Counter()).update(text.split())
@@ -50,12 +46,7 @@ def count_words(texts: Iterable[tuple[str, str]]) -> dict[str, Counter[str]]:
 
 
 def smooth(counts: Mapping[str, Counter[str]], exponent: float) -> dict[str, int]:
-    """Returns the weighted count of each word over all languages, at least 1.
-
-    Args:
-      counts: by language.
-      exponent: see `smoothing_coefficients`.
-    """
+    """Returns the weighted count of each word, at least 1; see `smoothing_coefficients`."""
     totals = {language: total for language, words in counts.items() if (total := words.total())}
     words = weigh_counts(counts, smoothing_coefficients(totals, exponent))
     return {word: max(1, round(count)) for word, count in words.items()}
@@ -75,26 +66,18 @@ def learn(words: Mapping[str, int], vocab_size: int, *, coverage: float = 0.9995
     import sentencepiece
 
     model = io.BytesIO()
+    options: dict[str, Any] = {"model_type": "bpe", "hard_vocab_limit": False}
+    options |= {"normalization_rule_name": "identity", "bos_id": -1, "eos_id": -1}
+    options |= {"num_threads": 1, "minloglevel": 2}
+    options |= {"vocab_size": vocab_size - _RESERVED + 1, "character_coverage": coverage}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "words.tsv")
         # In one order, whatever the order of the text.
         lines = [f"{word}\t{words[word]}\n" for word in sorted(words)]
         file.write_text("".join(lines), "utf-8", newline="\n")
+        files: dict[str, Any] = {"input": str(file), "input_format": "tsv", "model_writer": model}
         try:
-            sentencepiece.SentencePieceTrainer.train(
-                input=str(file),
-                input_format="tsv",
-                model_writer=model,
-                model_type="bpe",
-                vocab_size=vocab_size - _RESERVED + 1,
-                hard_vocab_limit=False,
-                character_coverage=coverage,
-                normalization_rule_name="identity",
-                bos_id=-1,
-                eos_id=-1,
-                num_threads=1,
-                minloglevel=2,
-            )
+            sentencepiece.SentencePieceTrainer.train(**files, **options)
         except RuntimeError as error:
             raise ValueError(str(error)) from error
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())

@@ -45,8 +45,7 @@ class Coverage:
     def lost_rate(self) -> float:
         """Characters inside words that became `[UNK]`, as a share of all characters, 0 to 1.
 
-        This is the relevant rate for languages written without spaces, where one `[UNK]` can be
-        half of a sentence.
+        Without spaces between words, one `[UNK]` can be half of a sentence.
         """
         return _ratio(self.unknown_characters, self.characters)
 
@@ -78,17 +77,12 @@ def _ratio(part: int, whole: int) -> float:
 
 def add_up(parts: Iterable[Coverage]) -> Coverage:
     """Returns the sums of all counts."""
-    names = [field.name for field in dataclasses.fields(Coverage)]
-    parts = list(parts)
-    return Coverage(**{name: sum(getattr(part, name) for part in parts) for name in names})
+    rows = [dataclasses.astuple(part) for part in parts]
+    return Coverage(*map(sum, zip(*rows, strict=True)))
 
 
 class CoverageMeter:
     """Counts texts one at a time; memory does not grow with the text.
-
-    Args:
-      wordpiece: the vocabulary to measure, and its byte limit.
-      max_length: of a sentence, in tokens, including `[CLS]` and `[SEP]`; 3 or more.
 
     Attributes:
       languages: language -> its counts, in order of first appearance. Any string names a language.
@@ -96,6 +90,7 @@ class CoverageMeter:
     """
 
     def __init__(self, wordpiece: WordPiece, *, max_length: int = 128) -> None:
+        """`max_length` is of a sentence, in tokens, including `[CLS]` and `[SEP]`; 3 or more."""
         if max_length <= _CLS_AND_SEP:
             raise ValueError(f"max_length is {max_length}; give 3 or more")
         self._wordpiece = wordpiece

@@ -47,9 +47,9 @@ def find_pieces(
     Args:
       tokens: the vocabulary's.
       word_counts: language -> word -> number of occurrences.
-      add: how many pieces; there are fewer if no more occur twice.
+      add: number of pieces; there are fewer if no more occur twice.
       max_bytes_per_word: words longer than this in UTF-8 are not learned from: they are `[UNK]`.
-      smoothing_exponent: of the languages' shares, see `smoothing_coefficients`.
+      smoothing_exponent: see `smoothing_coefficients`.
       progress: called with a line for each vocabulary that is learned.
 
     Raises:
@@ -59,11 +59,7 @@ def find_pieces(
         raise ValueError(f"add is {add}; give 1 or more")
     totals = {language: sum(words.values()) for language, words in word_counts.items() if words}
     weighted = weigh_counts(word_counts, smoothing_coefficients(totals, smoothing_exponent))
-    words = {
-        word: weight
-        for word, weight in weighted.items()
-        if len(word.encode()) <= max_bytes_per_word
-    }
+    words = {word: n for word, n in weighted.items() if len(word.encode()) <= max_bytes_per_word}
     known = frozenset(tokens)
     candidates = _learn_candidates(known, words, _CANDIDATES * add, progress)
     gains = _gains(known, candidates, words, max_bytes_per_word)
@@ -71,8 +67,7 @@ def find_pieces(
         kept = max(add, int(_KEPT_AT_ONCE * len(candidates)))
         candidates = set(sorted(candidates, key=lambda piece: (-gains[piece], piece))[:kept])
         gains = _gains(known, candidates, words, max_bytes_per_word)
-    useful = [piece for piece in candidates if gains[piece] > 0]
-    return sorted(useful, key=lambda piece: (-gains[piece], piece))
+    return sorted((one for one in candidates if gains[one] > 0), key=lambda one: (-gains[one], one))
 
 
 def measure(pieces: WordPiece, words: Mapping[str, int]) -> Spelling:

@@ -70,22 +70,18 @@ def learn(
       word_counts: word -> number of occurrences, or pairs of them. A word may come in several
         pairs. At equal counts, earlier words are preferred under `max_input_tokens`.
       vocab_size: the target size, in tokens. The search ends at the first threshold whose
-        vocabulary has at most this size and is at most `slack_ratio` of it smaller. If there is
-        none, the last threshold tried gives the result, which may be larger.
-      reserved_tokens: tokens to put first, whatever the words are. Words equal to one of them
-        are not learned from.
-      upper_thresh: upper end of the threshold search; the largest count of a word if that is
-        less, or if None.
-      lower_thresh: lower end of the threshold search; the smallest count of a word if that is
-        more, or if None.
+        vocabulary has at most this size and is at most `slack_ratio` (below 0: 0) of it smaller.
+        If there is none, the last threshold tried gives the result, which may be larger.
+      reserved_tokens: tokens to put first. Words equal to one of them are not learned from.
+      upper_thresh: upper end of the threshold search; None: the largest count of a word.
+      lower_thresh: lower end of the threshold search; None: the smallest count of a word.
       num_iterations: rounds of split-and-count for each threshold; with 0 the vocabulary is
         the reserved tokens and the characters.
-      max_input_tokens: number of words to learn from, the most frequent first; None or -1 for
-        no limit.
+      max_input_tokens: number of words to learn from, the most frequent first; None or -1: all.
       max_token_length: longest word to learn from, in characters (code points).
       max_unique_chars: size of the alphabet, most frequent characters first; words with other
         characters are left out.
-      slack_ratio: see `vocab_size`; below 0 means 0.
+      slack_ratio: see `vocab_size`.
       include_joiner_token: whether pieces inside a word are distinguished by the joiner.
       joiner: prefix of a piece that does not begin a word.
       progress: called with a short line for each threshold tried.
@@ -105,8 +101,11 @@ def learn(
     ]:
         if value < least:
             raise ValueError(f"{name} is {value}; give {least} or more")
-    # The search range depends on all words, including those that are filtered out.
-    lower, upper = _threshold_range(pairs, lower_thresh, upper_thresh)
+    # The search range depends on all words, including those that are filtered out. Its lower end
+    # can be the larger one, if all counts are small; then one threshold is tried.
+    least, most = min(count for _, count in pairs), max(count for _, count in pairs)
+    lower = least if lower_thresh is None else max(least, lower_thresh)
+    upper = most if upper_thresh is None else min(most, upper_thresh)
     reserved = set(reserved_tokens)
     pairs = [pair for pair in pairs if len(pair[0]) <= max_token_length and pair[0] not in reserved]
     words = _select_words(pairs, max_unique_chars, max_input_tokens)
@@ -125,12 +124,10 @@ def learn(
     counter = _PieceCounter(words, joiner)
     fixed = {*reserved_tokens, *single}
     slack = max(slack_ratio * vocab_size, 0)
-
     while True:
         threshold = (upper + lower) // 2
         last = lower >= upper or threshold <= 1
-        most = len(fixed) + counter.most_pieces(threshold)
-        if not last and vocab_size - most > slack:
+        if not last and vocab_size - len(fixed) - counter.most_pieces(threshold) > slack:
             # Certainly too small: lower the threshold without learning at this one.
             upper = threshold - 1
             continue
@@ -181,19 +178,6 @@ def _all_pieces(words: _WordCounts, num_iterations: int, joiner: str) -> dict[st
     return {**pieces, **inner}
 
 
-def _threshold_range(
-    pairs: _WordCounts, lower_thresh: int | None, upper_thresh: int | None
-) -> tuple[int, int]:
-    """Returns the ends of the threshold search, lower first.
-
-    The lower end can be the larger one, if all counts are small; then one threshold is tried.
-    """
-    counts = [count for _, count in pairs]
-    lower = min(counts) if lower_thresh is None else max(min(counts), lower_thresh)
-    upper = max(counts) if upper_thresh is None else min(max(counts), upper_thresh)
-    return lower, upper
-
-
 def _select_words(
     pairs: _WordCounts, max_unique_chars: int, max_input_tokens: int | None
 ) -> _WordCounts:
@@ -220,15 +204,17 @@ class _PieceCounter:
     def __init__(self, words: _WordCounts, joiner: str) -> None:
         # Empty words have no pieces.
         words = [pair for pair in words if pair[0]]
-        words += _joined_prefixes(words, joiner)
+        # Only words that begin with the joiner can match an inner piece at their start.
+        joined = [word for word, _ in words if joiner and word.startswith(joiner)]
+        prefixes = {word[:end] for word in joined for end in range(len(joiner) + 1, len(word))}
+        words += [(prefix, 0) for prefix in sorted(prefixes)]
         index = _index_suffixes([word for word, _ in words])
         counts = _as_array([count for _, count in words])
-        self._index = index
-        self._joiner = joiner
-        self._word_counts = counts
+        self._index, self._joiner, self._word_counts = index, joiner, counts
         self._words = index.at[index.word_starts]
-        self._initial = _sum_at(self._words, counts, len(index))
-        self._inner = _count_inner(index, counts)
+        self._initial = np.zeros(len(index), counts.dtype)
+        np.add.at(self._initial, self._words, counts)
+        self._whole, self._inner = self._initial, _count_inner(index, counts)
         if not joiner:
             self._initial = self._inner = self._initial + self._inner
         # A word "##a" and the piece "a" inside a word are the same token.
@@ -249,9 +235,7 @@ class _PieceCounter:
     def learn_at(self, threshold: float, num_iterations: int) -> dict[str, int]:
         """Returns piece (inner ones with the joiner in front) -> adjusted count.
 
-        Args:
-          threshold: 1 or more; the minimum count of a piece.
-          num_iterations: 1 or more.
+        The threshold, the minimum count of a piece, and the number of iterations are 1 or more.
         """
         initial, inner = self._initial, self._inner
         for _ in range(num_iterations - 1):
@@ -285,29 +269,15 @@ class _PieceCounter:
             rest = index.at[index.start[rest] + matched[rest]]
         if self._joiner:
             return self._initial, found
-        found += _sum_at(self._words, self._word_counts, len(index))
+        found += self._whole
         return found, found
 
     def _strings(self, counts: np.ndarray, threshold: float, before: str) -> dict[str, int]:
-        kept = np.flatnonzero(counts >= threshold)
-        text, start = self._index.text, self._index.start[kept].tolist()
-        ends = (self._index.start[kept] + self._index.length[kept]).tolist()
-        numbers = counts[kept].tolist()
-        return {
-            before + text[a:b]: number for a, b, number in zip(start, ends, numbers, strict=True)
-        }
-
-
-def _joined_prefixes(words: _WordCounts, joiner: str) -> _WordCounts:
-    """Returns, with count 0, the prefixes of words that begin with the joiner.
-
-    Only these can match an inner piece at the start of a word.
-    """
-    if not joiner:
-        return []
-    joined = [word for word, _ in words if word.startswith(joiner)]
-    prefixes = {word[:end] for word in joined for end in range(len(joiner) + 1, len(word))}
-    return [(prefix, 0) for prefix in sorted(prefixes)]
+        kept, text = np.flatnonzero(counts >= threshold), self._index.text
+        starts = self._index.start[kept]
+        columns = (starts, starts + self._index.length[kept], counts[kept])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return {before + text[start:end]: number for start, end, number in rows}
 
 
 def _as_array(counts: Sequence[float]) -> np.ndarray:
@@ -315,12 +285,6 @@ def _as_array(counts: Sequence[float]) -> np.ndarray:
     if all(isinstance(count, int | np.integer) for count in counts) and sum(counts) < 2**63:
         return np.array(counts, np.int64)
     return np.array(counts, np.float64)
-
-
-def _sum_at(places: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
-    sums = np.zeros(size, counts.dtype)
-    np.add.at(sums, places, counts)
-    return sums
 
 
 def _count_inner(index: _SuffixIndex, counts: np.ndarray) -> np.ndarray:
@@ -340,7 +304,8 @@ def _count_inner(index: _SuffixIndex, counts: np.ndarray) -> np.ndarray:
 class _SuffixIndex:
     """The distinct suffixes of some words; a suffix is a number, the empty one is 0.
 
-    A suffix has a greater number than all of its own prefixes.
+    A suffix has a greater number than all of its own prefixes. Its level is the number of its
+    prefixes that are suffixes; level n is `range(levels[n], levels[n + 1])`.
     """
 
     text: str  # The words, each followed by one character. A position is an index in it.
@@ -349,22 +314,13 @@ class _SuffixIndex:
     start: np.ndarray  # int32 `[suffixes]`, one of the positions of each suffix.
     length: np.ndarray  # `[suffixes]`, in characters.
     prefix: np.ndarray  # int32 `[suffixes]`, the longest shorter suffix that is its prefix.
-    # The level of a suffix is the number of its prefixes that are suffixes; level n is
-    # `range(levels[n], levels[n + 1])`.
     levels: list[int]
 
     def __len__(self) -> int:
         return len(self.start)
 
     def longest_prefix_in(self, chosen: np.ndarray) -> np.ndarray:
-        """Returns for each suffix its longest chosen prefix, which may be itself.
-
-        Args:
-          chosen: bool `[suffixes]`.
-
-        Returns:
-          int32 `[suffixes]`; 0 if none is chosen.
-        """
+        """Returns for each suffix its longest prefix, or itself, in bool `[suffixes]`; or 0."""
         found = np.where(chosen, np.arange(len(self), dtype=np.int32), np.int32(0))
         for begin, end in zip(self.levels, self.levels[1:], strict=False):
             level = found[begin:end]
@@ -373,11 +329,6 @@ class _SuffixIndex:
 
 
 def _index_suffixes(words: Sequence[str]) -> _SuffixIndex:
-    """Builds the index of all suffixes of the words.
-
-    Raises:
-      ValueError: if the words have 2**31 characters or more, with one added per word.
-    """
     # An empty word in front, so that the empty suffix exists even without words.
     text = "".join(f"{word}\0" for word in ("", *words))
     lengths = np.array([0, *map(len, words)], np.int64)
@@ -386,7 +337,9 @@ def _index_suffixes(words: Sequence[str]) -> _SuffixIndex:
     ends = np.cumsum(lengths + 1) - 1
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32) + np.uint32(1)
     codes[ends] = 0
-    left = _characters_left(ends, lengths)
+    # Of each position, the characters from there to the end of its word.
+    left = np.repeat(ends, lengths + 1) - np.arange(len(codes))
+    left = left.astype(np.min_scalar_type(lengths.max()))
     at = _rank_suffixes(codes, left)
     start = np.empty(at.max(initial=0) + 1, np.int32)
     start[at] = np.arange(len(at), dtype=np.int32)
@@ -398,13 +351,6 @@ def _index_suffixes(words: Sequence[str]) -> _SuffixIndex:
     return _SuffixIndex(
         text, (ends - lengths)[1:], number[at], start, left[start], number[prefix[order]], levels
     )
-
-
-def _characters_left(ends: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns for each position the number of characters from there to the end of its word."""
-    dtype = np.min_scalar_type(lengths.max(initial=0))
-    positions = len(lengths) + lengths.sum()
-    return (np.repeat(ends, lengths + 1) - np.arange(positions)).astype(dtype)
 
 
 def _rank_suffixes(codes: np.ndarray, left: np.ndarray) -> np.ndarray:

@@ -30,9 +30,6 @@ def smoothing_coefficients(
         at least 1. A language without tokens has no share to smooth: leave it out.
       exponent: s above, from 0 to 1. LaBSE section 3.2 uses 0.3.
 
-    Returns:
-      Language code -> weight (a positive float), in the order of `token_counts`.
-
     Raises:
       ValueError: if there is no language, a count is below 1 or not finite, or the exponent is
         outside 0..1.
@@ -58,11 +55,9 @@ def smoothing_coefficients(
 def weigh_counts(
     counts: Mapping[str, Mapping[str, int]], coefficients: Mapping[str, float]
 ) -> dict[str, float]:
-    """Returns word -> the sum over languages of its count times the language's coefficient.
+    """Returns word -> the sum of its counts, each times its language's coefficient.
 
-    Args:
-      counts: language -> word -> number of occurrences.
-      coefficients: by language, in the order of the additions.
+    Languages are added in the order of `coefficients`.
     """
     weighted: dict[str, float] = defaultdict(float)
     for language, coefficient in coefficients.items():

@@ -12,7 +12,7 @@ that is longer than a limit in bytes, becomes one `[UNK]`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from vocab.basic_tokenizer import has_other_space, plain_spaces, split_words
 
@@ -48,7 +48,7 @@ class WordPiece:
         if max_bytes_per_word < 1:
             raise ValueError(f"max_bytes_per_word is {max_bytes_per_word}; give 1 or more")
         self.max_bytes_per_word = max_bytes_per_word
-        self._longest = max(map(len, self._tokens))
+        self._longest = max(len(token.removeprefix(JOINER)) for token in self._tokens)
         self._divides_at_spaces = divides_at_spaces(self._tokens)
         self._remembered = functools.lru_cache(_WORDS_REMEMBERED)(self._split)
 
@@ -71,20 +71,25 @@ class WordPiece:
         return len(word.encode("utf-8")) > self.max_bytes_per_word
 
     def _split(self, word: str) -> tuple[str, ...]:
-        if self.is_too_long(word):
-            return (UNKNOWN,)
-        pieces = []
-        start, joiner = 0, ""
-        while start < len(word):
-            candidate = joiner + word[start : start + self._longest - len(joiner)]
-            while candidate not in self._tokens:
-                candidate = candidate[:-1]
-                if len(candidate) <= len(joiner):
-                    return (UNKNOWN,)
-            pieces.append(candidate)
-            start += len(candidate) - len(joiner)
-            joiner = JOINER
-        return tuple(pieces)
+        pieces = None if self.is_too_long(word) else _pieces(word, "", self._tokens, self._longest)
+        return (UNKNOWN,) if pieces is None else tuple(pieces)
+
+
+def _pieces(
+    text: str, joiner: str, tokens: Container[str], most_characters: int
+) -> list[str] | None:
+    """Returns the longest tokens from the left; None if they do not spell the text."""
+    pieces, start = [], 0
+    while start < len(text):
+        piece = joiner + text[start : start + most_characters]
+        while piece not in tokens:
+            piece = piece[:-1]
+            if len(piece) <= len(joiner):
+                return None
+        pieces.append(piece)
+        start += len(piece) - len(joiner)
+        joiner = JOINER
+    return pieces
 
 
 def spell(
@@ -101,13 +106,6 @@ def spell(
       At least one id; None if the token cannot be spelled.
     """
     joiner = JOINER if token.startswith(JOINER) else ""
-    rest, found = token.removeprefix(JOINER), []
-    while rest:
-        for end in range(min(len(rest), most_characters or len(rest)), 0, -1):
-            if (piece := joiner + rest[:end]) in ids:
-                found.append(ids[piece])
-                rest, joiner = rest[end:], JOINER
-                break
-        else:
-            return None
-    return found or None
+    text = token.removeprefix(JOINER)
+    found = _pieces(text, joiner, ids, most_characters or len(text))
+    return [ids[piece] for piece in found] if found else None

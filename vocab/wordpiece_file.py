@@ -14,12 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 RESERVED_TOKENS: tuple[str, ...] = (
-    "[PAD]",
-    *(f"[unused{number}]" for number in range(1, 100)),
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
+    *("[PAD]", *(f"[unused{number}]" for number in range(1, 100))),
+    *("[UNK]", "[CLS]", "[SEP]", "[MASK]"),
 )
 
 _SPECIAL_IDS = {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
@@ -36,12 +32,8 @@ _MISREAD = re.compile(r"^[\s\ufeff]|[\s\ufeff]\Z|[\x1c-\x1e\x85\u2028\u2029]")
 class VocabularyFileError(ValueError):
     """A vocabulary file, or a list of tokens meant for one, that cannot be used.
 
-    Attributes:
-      path: the file (str).
-      line: the line at fault, from 1, or None if it is not a single line.
-
-    `str()` of the error is `PATH:LINE: what is wrong; what to do`, without `:LINE` if line is
-    None.
+    `line` is the line at fault, from 1, or None if it is not a single line. `str()` of the error
+    is `PATH:LINE: what is wrong; what to do`.
     """
 
     def __init__(self, path: str | os.PathLike[str], line: int | None, problem: str, remedy: str):
@@ -60,10 +52,9 @@ def read(path: str | os.PathLike[str]) -> list[str]:
     """
     try:
         data = Path(path).read_bytes()
-    except FileNotFoundError as error:
-        raise VocabularyFileError(path, None, "no such file", "check the path") from error
     except OSError as error:
-        problem = f"cannot be read ({error.strerror})"
+        missing = isinstance(error, FileNotFoundError)
+        problem = "no such file" if missing else f"cannot be read ({error.strerror})"
         raise VocabularyFileError(path, None, problem, "give a readable file") from error
     if data.startswith(b"\xef\xbb\xbf"):
         remedy = "save the file as UTF-8 without a byte order mark"
@@ -95,17 +86,16 @@ def write(path: str | os.PathLike[str], tokens: Sequence[str]) -> None:
       OSError: if the file cannot be written.
     """
     check(tokens, path)
-    lines = []
-    for line, token in enumerate(tokens, start=1):
-        try:
-            lines.append(token.encode("utf-8") + b"\n")
-        except UnicodeEncodeError as error:
-            problem = f"UTF-8 cannot encode the token {token!r}"
-            raise VocabularyFileError(path, line, problem, "leave it out") from error
-    target = Path(path)
+    target, text = Path(path), "".join(f"{token}\n" for token in tokens)
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        problem = f"UTF-8 cannot encode the token {tokens[line - 1]!r}"
+        raise VocabularyFileError(path, line, problem, "leave it out") from error
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(b"".join(lines))
+        temporary.write_bytes(data)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -132,17 +122,12 @@ def check(tokens: Sequence[str], path: str | os.PathLike[str]) -> None:
             raise VocabularyFileError(path, line, problem, "keep one of the two lines")
         first_lines[token] = line
     for special, token_id in _SPECIAL_IDS.items():
-        line, place = token_id + 1, f"line {token_id + 1} (id {token_id})"
-        found = first_lines.get(special)
-        if found is None:
-            inside = line <= len(tokens)
-            holds = f"which holds {tokens[token_id]!r}" if inside else "past the last line"
-            problem = f"{special} is missing: it belongs on {place}, {holds}"
-            at_fault = line if inside else None
-            raise VocabularyFileError(path, at_fault, problem, f"put {special} on line {line}")
+        line, found = token_id + 1, first_lines.get(special)
         if found != line:
-            problem = f"{special} must be on {place} but is on line {found}"
-            raise VocabularyFileError(path, found, problem, f"move it to line {line}")
+            problem = f"{special} must be on line {line} (id {token_id}) but is "
+            problem += f"on line {found}" if found else "missing"
+            at_fault = found or (line if line <= len(tokens) else None)
+            raise VocabularyFileError(path, at_fault, problem, f"put it on line {line}")
 
 
 def find_misread(tokens: Sequence[str]) -> list[int]:

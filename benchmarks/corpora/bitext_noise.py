@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import bisect
 import collections
+import functools
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -72,24 +73,16 @@ def _shuffle_words(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair
     return pair._replace(target=shuffled) if len(words) >= _LEAST_WORDS else None
 
 
-def _in_other_language(pair: Pair, corpus: Corpus, generator: random.Random) -> str | None:
-    """Returns the same sentence in another language, as happens in multilingual corpora."""
+def _in_other_language(
+    pair: Pair, corpus: Corpus, generator: random.Random, side: str = "target"
+) -> Pair | None:
+    """Replaces a side by the sentence in another language, as happens in multilingual corpora."""
     others = [
         other.target
         for other in corpus.by_source[pair.source]
         if other.language != pair.language and other.target not in pair[:2]
     ]
-    return generator.choice(others) if others else None
-
-
-def _wrong_target(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair | None:
-    text = _in_other_language(pair, corpus, generator)
-    return text and pair._replace(target=text)
-
-
-def _wrong_source(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair | None:
-    text = _in_other_language(pair, corpus, generator)
-    return text and pair._replace(source=text)
+    return pair._replace(**{side: generator.choice(others)}) if others else None
 
 
 def _truncate(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair | None:
@@ -105,14 +98,9 @@ def _truncate(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair | No
 def _copy_source(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair:
     """Copies the source, every other time with a small change."""
     text = pair.source
-    changes = (
-        text,
-        text,
-        text.upper(),
-        text + " (" + str(generator.randint(1, 99)) + ")",
-        re.sub(r"[.?!]$", " ...", text),
-        "- " + text.replace('"', "”"),
-    )
+    numbered = f"{text} ({generator.randint(1, 99)})"
+    marked = re.sub(r"[.?!]$", " ...", text), "- " + text.replace('"', "”")
+    changes = (text, text, text.upper(), numbered, *marked)
     return pair._replace(target=generator.choice(changes))
 
 
@@ -120,16 +108,13 @@ def _mark_up(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair:
     """Keeps a few words of the target between tags, entities and addresses."""
     words = " ".join(pair.target.split()[:3])[:20]
     number = generator.randint(1, 999)
-    return pair._replace(
-        target=generator.choice(
-            (
-                f'<a href="/index.php?id={number}" class="menu-item">{words}</a>',
-                f'<td width="{number}"><p><b>{words}</b></p></td>&nbsp;&nbsp;&nbsp;<br/>',
-                f"{words} https://www.example.com/{words.split()[0]}/page-{number}.html?lang=en",
-                f"{{{{name}}}} %(count)s {words} {{{{value}}}} ${{price}} &raquo;&nbsp;",
-            )
-        )
+    targets = (
+        f'<a href="/index.php?id={number}" class="menu-item">{words}</a>',
+        f'<td width="{number}"><p><b>{words}</b></p></td>&nbsp;&nbsp;&nbsp;<br/>',
+        f"{words} https://www.example.com/{words.split()[0]}/page-{number}.html?lang=en",
+        f"{{{{name}}}} %(count)s {words} {{{{value}}}} ${{price}} &raquo;&nbsp;",
     )
+    return pair._replace(target=generator.choice(targets))
 
 
 def _change_numbers(pair: Pair, corpus: Corpus, generator: random.Random) -> Pair | None:
@@ -141,8 +126,8 @@ def _change_numbers(pair: Pair, corpus: Corpus, generator: random.Random) -> Pai
 
 
 MAKERS: dict[str, _Maker] = {
-    "wrong language": _wrong_target,
-    "source not English": _wrong_source,
+    "wrong language": _in_other_language,
+    "source not English": functools.partial(_in_other_language, side="source"),
     "truncated side": _truncate,
     "copied source": _copy_source,
     "mark-up": _mark_up,
@@ -207,57 +192,45 @@ def _shared_sides(pairs: Sequence[Pair], gone: np.ndarray) -> np.ndarray:
 
 
 class Table:
-    """Counts of pairs of each kind, by row and by length."""
+    """Counts of pairs of each kind, by filter and by length."""
 
     def __init__(self) -> None:
-        self.pairs = collections.Counter()  # by kind
-        self.dropped = collections.Counter()  # by row and kind
-        self.pairs_of = collections.Counter()  # by length class and kind
-        self.dropped_of = collections.Counter()  # by all together, likewise
+        # By kind, and by length class and kind: all pairs, and those that are dropped.
+        self.pairs, self.dropped = collections.Counter(), collections.Counter()
+        self.lengths, self.dropped_lengths = collections.Counter(), collections.Counter()
 
     def add(self, mixture: Sequence[tuple[str, Pair]], dropped: dict[str, np.ndarray]) -> None:
         """Adds the pairs of a language."""
         for place, (kind, pair) in enumerate(mixture):
             length = bisect.bisect(_LENGTHS, max(map(len, pair[:2])))
-            self.pairs_of[length, kind] += 1
-            self.dropped_of[length, kind] += int(dropped[_TOGETHER][place])
+            self.lengths[length, kind] += 1
+            self.dropped_lengths[length, kind] += int(dropped[_TOGETHER][place])
             self.pairs[kind] += 1
             for row, flags in dropped.items():
                 self.dropped[row, kind] += int(flags[place])
 
     def __str__(self) -> str:
-        rows = dict.fromkeys(row for row, _ in self.dropped)
-        kinds = self._kinds()
-        lines = ["| filter | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 1) + "|"]
-        for row in rows:
-            shares = (f"{100 * self.dropped[row, kind] / self.pairs[kind]:.1f}" for kind in kinds)
-            lines.append(f"| {row} | " + " | ".join(shares) + " |")
-        lines.append("| pairs | " + " | ".join(str(self.pairs[kind]) for kind in kinds) + " |")
-        return "\n".join(lines)
+        kinds = [kind for kind in (GOOD, *KINDS) if self.pairs[kind]]
 
-    def _kinds(self) -> list[str]:
-        return [kind for kind in (GOOD, *KINDS) if self.pairs[kind]]
+        def share(dropped: int, pairs: int) -> str:
+            return f"{100 * dropped / pairs:.1f}" if pairs else "-"
 
-    def describe_by_length(self) -> str:
-        kinds = self._kinds()
-        lines = ["| characters | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 1) + "|"]
+        rows = [["filter", *kinds], ["---"] * (len(kinds) + 1)]
+        for name in dict.fromkeys(name for name, _ in self.dropped):
+            rows.append([name, *(share(self.dropped[name, k], self.pairs[k]) for k in kinds)])
+        rows.append(["pairs", *(str(self.pairs[kind]) for kind in kinds)])
+        rows += [[], ["characters", *kinds], ["---"] * (len(kinds) + 1)]
         for number, (low, high) in enumerate(zip((0, *_LENGTHS), (*_LENGTHS, ""), strict=True)):
-            shares = (
-                f"{100 * self.dropped_of[number, kind] / self.pairs_of[number, kind]:.1f}"
-                if self.pairs_of[number, kind]
-                else "-"
-                for kind in kinds
-            )
-            lines.append(f"| {low} to {high} | " + " | ".join(shares) + " |")
-        return "\n".join(lines)
+            places = [(number, kind) for kind in kinds]
+            cells = (share(self.dropped_lengths[at], self.lengths[at]) for at in places)
+            rows.append([f"{low} to {high}", *cells])
+        return "\n".join(f"| {' | '.join(row)} |" if row else "" for row in rows)
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, pairs=1000, out=Path)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--languages", type=lambda text: text.split(","))
-    parser.add_argument("--pairs", type=int, default=1000)
-    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     every, texts = Table(), []
     filters = build_filters(BITEXT)
@@ -269,8 +242,8 @@ def main() -> None:
             dropped = judge(filters, mixture)
             table.add(mixture, dropped)
             every.add(mixture, dropped)
-        texts += [f"{Path(folder).name}:", str(table), table.describe_by_length()]
-    text = "\n\n".join([*texts, "All:", str(every), every.describe_by_length()])
+        texts += [f"{Path(folder).name}:", str(table)]
+    text = "\n\n".join([*texts, "All:", str(every)])
     print(text)
     if args.out:
         args.out.write_text(text + "\n", encoding="utf-8")

@@ -24,14 +24,12 @@ from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, good=str, set=[])
     parser.add_argument("config")
     parser.add_argument("--vocab", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--corpus", action="append", required=True, metavar="NAME=BITEXT")
     parser.add_argument("--test", action="append", required=True, metavar="NAME=DIR")
-    parser.add_argument("--good", metavar="BITEXT")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()
     tests = dict(test.split("=", 1) for test in args.test)
     settings = [f"tokenizer.vocab_file={args.vocab}", *args.set]

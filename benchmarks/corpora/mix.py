@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beam_pipelines.records import Pair
-from benchmarks import make_parser
+from benchmarks import make_parser, write_lines
 from benchmarks.corpora.bitext_noise import MAKERS, Corpus
 from labse_tf.files.textio import read_pairs
 
@@ -33,15 +33,12 @@ _KINDS = (
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
+    numbers = {"good": 60_000, "trusted": 5000, "held_out": 4000, "max_characters": 100}
+    parser = make_parser(__doc__, **numbers)
     parser.add_argument("language")
     parser.add_argument("pairs", nargs="+")
     parser.add_argument("--other", nargs="+", required=True, metavar=("LANGUAGE", "TSV"))
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--good", type=int, default=60_000)
-    parser.add_argument("--trusted", type=int, default=5000)
-    parser.add_argument("--held-out", type=int, default=4000)
-    parser.add_argument("--max-characters", type=int, default=100)
     args = parser.parse_args()
     generator = random.Random(1)
     pairs = _read(args.pairs, args.max_characters)
@@ -55,7 +52,8 @@ def main() -> None:
     clean = [pair[:2] for pair in corpus.good[args.language]]
     noisy = clean + _make_noise(corpus, args.language, len(clean), generator)
     generator.shuffle(noisy)
-    good, bad = _spoil_half(held_out, generator)
+    good, rest = held_out[: len(held_out) // 2], held_out[len(held_out) // 2 :]
+    bad = _swap_targets(rest, generator)
     known = set(pairs)
     _write_pairs(args.out / f"clean/{args.language}.tsv", clean)
     _write_pairs(args.out / f"noisy/{args.language}.tsv", noisy)
@@ -111,14 +109,6 @@ def _split_apart(
     return [group[0] for group in small], rest
 
 
-def _spoil_half(
-    pairs: Sequence[_Pair], generator: random.Random
-) -> tuple[list[_Pair], list[_Pair]]:
-    """Returns the first half as it is, and the second with targets swapped."""
-    half = len(pairs) // 2
-    return list(pairs[:half]), _swap_targets(pairs[half:], generator)
-
-
 def _swap_targets(pairs: Sequence[_Pair], generator: random.Random) -> list[_Pair]:
     """Returns the pairs with targets swapped between pairs of nearly equal lengths."""
     order = sorted(pairs, key=lambda pair: (len(pair[1]), len(pair[0]), generator.random()))
@@ -129,9 +119,7 @@ def _swap_targets(pairs: Sequence[_Pair], generator: random.Random) -> list[_Pai
 
 
 def _write_pairs(path: Path, rows: Sequence[_Pair]) -> None:
-    """Writes a TSV file, creates its folder, and prints the number of pairs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{source}\t{target}\n" for source, target in rows), "utf-8")
+    write_lines(path, map("\t".join, rows))
     print(f"{path}: {len(rows)} pairs")
 
 

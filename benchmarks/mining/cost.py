@@ -3,13 +3,16 @@
     python -m benchmarks.mining.cost [--sources 7.7e9] [--targets 6e8] [--tokens 30] ...
 
 A calculation, not a measurement: prints the tables of docs/measurements/mining_the_web.md, in
-Markdown. The page names the measured rates of a core.
+Markdown. The page names the measured rates of a core, when it embeds and in matrix products; an
+accelerator is a TPU v3 core at 40 % of its peak. A sentence of so many tokens, [CLS] and [SEP]
+included, is compared with the lists of so many probes.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks import make_parser
@@ -74,72 +77,60 @@ def plan_joint_search(sources: float, targets: float, *, dim: int, probes: int) 
 
 
 def print_tables(args: argparse.Namespace) -> None:
-    sides = (("sources", args.sources), ("targets", args.targets))
-    hours = {"embedding": _print_embedding(args)}
-    _print_storage(args, sides)
-    hours["exact search"] = _print_exact(args)
-    hours["`labse mine`, approximate"] = _print_joint(args)
-    _print_sum(hours)
-
-
-def _print_embedding(args: argparse.Namespace) -> tuple[float, float]:
     encoder = Encoder(args.layers, args.width, args.intermediate)
+    sentences = args.sources + args.targets
     one = sentence_flop(encoder, args.tokens)
-    both = one * (args.sources + args.targets)
-    _head("embedding", "")
-    _row(f"a sentence of {args.tokens} tokens", _si(one, "FLOP"))
-    _row("both sides", _si(both, "FLOP"))
-    hours = _hours(both, args)
-    _row("sentences/s of a core", f"{args.core_gflops * 1e9 / one:,.1f}")
-    _row("sentences/s of an accelerator", f"{args.accelerator_tflops * 1e12 / one:,.0f}")
-    return _print_hours(hours)
-
-
-def _print_storage(args: argparse.Namespace, sides) -> None:
-    _head("vectors", "bytes", *(name for name, _ in sides))
-    for name, size in (("float32", 4), ("float16", 2), ("int8", 1)):
-        bytes_ = size * args.dim
-        _row(name, f"{bytes_:,}", *(_si(bytes_ * count, "B") for _, count in sides))
-
-
-def _print_exact(args: argparse.Namespace) -> tuple[float, float]:
-    flop = product_flop(args.sources, args.targets, args.dim)
-    _head("exact search", "")
-    _row("products, once for both directions", _si(flop, "FLOP"))
-    return _print_hours((flop / args.core_product_gflops / 3.6e12, _hours(flop, args)[1]))
-
-
-def _print_joint(args: argparse.Namespace) -> tuple[float, float]:
+    exact = product_flop(args.sources, args.targets, args.dim)
     search = plan_joint_search(args.sources, args.targets, dim=args.dim, probes=args.probes)
-    _head(f"`labse mine`, approximate, {args.probes} lists per source", "")
-    _row("lists", f"{search.lists:,}")
-    _row("k-means", _si(search.train_flop, "FLOP"))
-    _row("putting vectors into lists", _si(search.assign_flop, "FLOP"))
-    _row("products, once for both directions", _si(search.compare_flop, "FLOP"))
-    memory = _NEIGHBOUR_BYTES * args.neighbours * (args.sources + args.targets)
-    _row(f"{args.neighbours} neighbours per sentence, in memory", _si(memory, "B"))
-    lists = _LIST_BYTES * args.probes * args.sources
-    _row("the lists of each source, in memory, by source and by list", _si(lists, "B"))
-    _row("a byte a number, on disk", _si(args.dim * (args.sources + args.targets), "B"))
-    hours = search.flop / args.core_product_gflops / 3.6e12
-    _row("core-hours", _si(hours))
-    return hours, math.nan
+    core, products = (3.6e12 * rate for rate in (args.core_gflops, args.core_product_gflops))
+    accelerator = 3.6e15 * args.accelerator_tflops
+    hours = {
+        "embedding": (_si(one * sentences / core), _si(one * sentences / accelerator)),
+        "exact search": (_si(exact / products), _si(exact / accelerator)),
+        "`labse mine`, approximate": (_si(search.flop / products), "-"),
+    }
 
+    def of_hours(name: str) -> list[tuple[str, str]]:
+        return list(zip(("core-hours", "accelerator-hours"), hours[name], strict=True))
 
-def _print_sum(hours: dict[str, tuple[float, float]]) -> None:
-    _head("all in hours", "of a core", "of an accelerator")
-    for name, pair in hours.items():
-        _row(name, *("-" if math.isnan(number) else _si(number) for number in pair))
-
-
-def _hours(flop: float, args: argparse.Namespace) -> tuple[float, float]:
-    return flop / args.core_gflops / 3.6e12, flop / args.accelerator_tflops / 3.6e15
-
-
-def _print_hours(hours: tuple[float, float]) -> tuple[float, float]:
-    _row("core-hours", _si(hours[0]))
-    _row("accelerator-hours", _si(hours[1]))
-    return hours
+    kept = _NEIGHBOUR_BYTES * args.neighbours * sentences
+    _print_table(
+        ("embedding", ""),
+        (f"a sentence of {args.tokens} tokens", _si(one, "FLOP")),
+        ("both sides", _si(one * sentences, "FLOP")),
+        ("sentences/s of a core", f"{args.core_gflops * 1e9 / one:,.1f}"),
+        ("sentences/s of an accelerator", f"{args.accelerator_tflops * 1e12 / one:,.0f}"),
+        *of_hours("embedding"),
+    )
+    _print_table(
+        ("vectors", "bytes", "sources", "targets"),
+        *(
+            (name, f"{size * args.dim:,}", *(_si(size * args.dim * n, "B") for n in sides))
+            for sides in [(args.sources, args.targets)]
+            for name, size in (("float32", 4), ("float16", 2), ("int8", 1))
+        ),
+    )
+    _print_table(
+        ("exact search", ""),
+        ("products, once for both directions", _si(exact, "FLOP")),
+        *of_hours("exact search"),
+    )
+    _print_table(
+        (f"`labse mine`, approximate, {args.probes} lists per source", ""),
+        ("lists", f"{search.lists:,}"),
+        ("k-means", _si(search.train_flop, "FLOP")),
+        ("putting vectors into lists", _si(search.assign_flop, "FLOP")),
+        ("products, once for both directions", _si(search.compare_flop, "FLOP")),
+        (f"{args.neighbours} neighbours per sentence, in memory", _si(kept, "B")),
+        (
+            "the lists of each source, in memory, by source and by list",
+            _si(_LIST_BYTES * args.probes * args.sources, "B"),
+        ),
+        ("a byte a number, on disk", _si(args.dim * sentences, "B")),
+        of_hours("`labse mine`, approximate")[0],
+    )
+    rows = [(name, *pair) for name, pair in hours.items()]
+    _print_table(("all in hours", "of a core", "of an accelerator"), *rows)
 
 
 def _si(number: float, unit: str = "") -> str:
@@ -152,36 +143,18 @@ def _si(number: float, unit: str = "") -> str:
     return f"{number:.{min(digits, 2)}f} {_PREFIXES[power]}{unit}".rstrip()
 
 
-def _head(*cells: str) -> None:
-    print()
-    _row(*cells)
-    print("|" + "---|" * len(cells))
-
-
-def _row(*cells: str) -> None:
-    print("|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|")
+def _print_table(head: Sequence[str], *rows: Sequence[str]) -> None:
+    lines = ["|".join(f" {cell} " if cell else " " for cell in row) for row in (head, *rows)]
+    print(f"\n|{lines[0]}|\n|{'---|' * len(head)}")
+    for line in lines[1:]:
+        print(f"|{line}|")
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = make_parser(__doc__)
-    for name, default, what in (
-        ("sources", 7.7e9, "sentences of one side"),
-        ("targets", 6e8, "sentences of the other"),
-        ("core-gflops", 68, "GFLOP/s of a core that embeds"),
-        ("core-product-gflops", 90, "GFLOP/s of a core in matrix products"),
-        ("accelerator-tflops", 24.6, "TFLOP/s: 40 % of the peak of a TPU v3 core"),
-    ):
-        parser.add_argument(f"--{name}", type=float, default=default, help=f"{what} ({default:g})")
-    for name, default, what in (
-        ("tokens", 30, "of a sentence, [CLS] and [SEP] included"),
-        ("dim", 768, "of a vector"),
-        ("layers", 12, "of the encoder"),
-        ("width", 768, "of a layer"),
-        ("intermediate", 3072, "width inside a layer"),
-        ("probes", 32, "lists that a sentence is compared with"),
-        ("neighbours", 4, "of a sentence that are kept"),
-    ):
-        parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} ({default})")
+    rates = {"core_gflops": 68.0, "core_product_gflops": 90.0, "accelerator_tflops": 24.6}
+    sizes = {"tokens": 30, "dim": 768, "layers": 12, "width": 768, "intermediate": 3072}
+    kept = {"probes": 32, "neighbours": 4}
+    parser = make_parser(__doc__, sources=7.7e9, targets=6e8, **rates, **sizes, **kept)
     return parser.parse_args(argv)
 
 

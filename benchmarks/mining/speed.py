@@ -9,7 +9,8 @@ process, and prints seconds, the ratios (on a busy machine, the ratio of CPU tim
 than that of wall times), the peak memory of each, and the share of the peer's pairs that ours
 finds; too small a share ends it with an error. `large` runs ours alone with the approximate index,
 and measures its recall against the exact neighbours of 2,000 queries. --mixture N makes vectors,
-see `benchmarks/mining/vectors.py`; --rows uses the first rows of each file.
+see `benchmarks/mining/vectors.py`; --rows uses the first rows of each file. --out writes the
+figures as JSON too.
 
 Memory is the peak of the resident set, and of its part that is not file-backed (the kernel can
 reclaim pages of a file when other processes need memory).
@@ -25,33 +26,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
+from benchmarks import make_parser
 from benchmarks.peers.same_work import check_found
 
 _PEER = Path(__file__).parents[1] / "peers" / "laser_mining.py"
 _QUERIES = 2000
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main() -> None:
+    numbers = {"dim": 768, "neighbours": 4, "recall": 0.95, "turns": 2}
+    paths = {"folder": Path("mining_vectors"), "out": Path}
+    parser = make_parser(__doc__, mixture=int, rows=int, index="exact", **numbers, **paths)
     parser.add_argument("mode", choices=["race", "large", "ours"])
     parser.add_argument("vectors", nargs="*", metavar="FILE.npy")
-    parser.add_argument("--mixture", type=int, metavar="N")
-    parser.add_argument("--dim", type=int, default=768)
-    parser.add_argument("--folder", type=Path, default=Path("mining_vectors"))
-    parser.add_argument("--rows", type=int)
-    parser.add_argument("--neighbours", type=int, default=4)
-    parser.add_argument("--index", default="exact")
-    parser.add_argument("--recall", type=float, default=0.95)
-    parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="write the figures here, as JSON")
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     if args.mode == "ours":
         ours(args)
         return
@@ -76,11 +70,9 @@ def race(args: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     )
     share = len(found & wanted) / max(len(wanted), 1)
     check_found(share)
+    both = list(zip(turns["ours"], turns["laser"], strict=True))
     ratios = {
-        measure: [
-            round(peer[measure] / own[measure], 2)
-            for own, peer in zip(turns["ours"], turns["laser"], strict=True)
-        ]
+        measure: [round(peer[measure] / own[measure], 2) for own, peer in both]
         for measure in ("seconds", "process_cpu_seconds")
     }
     return {

@@ -101,12 +101,8 @@ def _time(args: argparse.Namespace, system: str, texts: Path, out: Path) -> floa
     if system in _THEIR_BATCHES:
         command = [args.peer, "-m", PEER, "time_embed"]
         arguments.append(_THEIR_BATCHES[system])
-    done = subprocess.run(
-        [str(part) for part in (*command, *arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [str(part) for part in (*command, *arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{system}\n{done.stderr[-3000:]}")
     return float(done.stdout.split()[-1])
@@ -155,13 +151,9 @@ def _padded_encoder(model_dir: str):
     encoder = hub.KerasLayer(f"{model_dir}/encoder")
 
     def encode(texts):
-        rows = [
-            tf.math.l2_normalize(
-                encoder(preprocessor(tf.constant(texts[start : start + _BATCH])))["default"], axis=1
-            ).numpy()
-            for start in range(0, len(texts), _BATCH)
-        ]
-        return np.concatenate(rows)
+        batches = tf.data.Dataset.from_tensor_slices(texts).batch(_BATCH)
+        rows = (encoder(preprocessor(batch))["default"] for batch in batches)
+        return np.concatenate([tf.math.l2_normalize(one, axis=1).numpy() for one in rows])
 
     return encode
 
@@ -176,9 +168,8 @@ def main() -> None:
     time_parser.add_argument("model_dir", metavar="MODEL_DIR")
     time_parser.add_argument("texts", metavar="TEXTS")
     time_parser.add_argument("--peer", metavar="PYTHON")
-    time_parser.add_argument("--sentences", type=int, default=20_000)
-    time_parser.add_argument("--padded-sentences", type=int, default=600)
-    time_parser.add_argument("--turns", type=int, default=2)
+    for name, default in (("sentences", 20_000), ("padded-sentences", 600), ("turns", 2)):
+        time_parser.add_argument(f"--{name}", type=int, default=default)
     names = (*_OURS, *_THEIR_BATCHES, _PADDED)
     time_parser.add_argument("--systems", nargs="+", choices=names, default=names)
     one_parser = commands.add_parser("one")

@@ -32,17 +32,13 @@ from labse_tf.files.textio import read_pairs
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("model_dir", metavar="MODEL_DIR")
-    parser.add_argument("pairs", metavar="PAIRS")
-    parser.add_argument("--sentences", type=int, default=5000, help="that are timed")
-    parser.add_argument("--turns", type=int, default=3)
-    args = parser.parse_args()
+    args = make_parser(__doc__, "model_dir", "pairs", sentences=5000, turns=3).parse_args()
+    pairs = str(args.pairs)
     with tempfile.TemporaryDirectory() as folder:
         systems = _make(args.model_dir, Path(folder))
-        sizes = {name: _megabytes(path) for name, (path, _) in systems.items()}
-        embedders = {name: load() for name, (_, load) in systems.items()}
-        sentences = _sentences(args.pairs, args.sentences)
+        sizes = {name: _megabytes(place) for name, (place, _) in systems.items()}
+        embedders = {name: embedder for name, (_, embedder) in systems.items()}
+        sentences = _sentences(pairs, args.sentences)
         seconds = {name: [] for name in embedders}
         vectors = {}
         for _ in range(args.turns):
@@ -51,7 +47,7 @@ def main() -> None:
                 vectors[name] = embedder.encode(sentences)
                 seconds[name].append(time.perf_counter() - start)
         accuracies = {
-            name: primary_figure(retrieval, retrieval.evaluate(embedder, args.pairs))
+            name: primary_figure(retrieval, retrieval.evaluate(embedder, pairs))
             for name, embedder in embedders.items()
         }
     print(f"{os.cpu_count()} cores, {len(sentences)} sentences, medians of {args.turns} turns\n")
@@ -65,30 +61,22 @@ def main() -> None:
 
 
 def _make(model_dir: str, folder: Path) -> dict:
-    """Exports each format; returns by name the files to measure and how to load them."""
+    """Exports each format; returns by name the files to measure and the embedder."""
     source = open_source(model_dir)
     whole = folder / "float32"
     options = {"length": source.config.max_positions, "verified": False}
     export(source, whole, formats=("hub", "lite", "onnx"), **options)
-    systems = {"SavedModel": (whole / "encoder", lambda: Embedder(ModelDir.open(whole)))}
+    places = {"SavedModel": whole}
     for table in tqdm(("float16", "int8"), "export"):
-        packed = folder / table
-        export(source, packed, table=table, **options)
-        systems[f"SavedModel, {table} table"] = (
-            packed / "encoder",
-            lambda packed=packed: Embedder(ModelDir.open(packed)),
-        )
-    systems["LiteRT, int8"] = (
-        whole / LITE_FILE,
-        lambda: Embedder(ModelDir.open(whole / LITE_FILE)),
-    )
-    systems["ONNX"] = (whole / ONNX_FILE, lambda: Embedder(ModelDir.open(whole / ONNX_FILE)))
-    systems["ONNX, int8"] = (whole / INT8_FILE, lambda: Embedder(ModelDir.open(whole / INT8_FILE)))
-    return systems
+        places[f"SavedModel, {table} table"] = folder / table
+        export(source, folder / table, table=table, **options)
+    files = {"LiteRT, int8": LITE_FILE, "ONNX": ONNX_FILE, "ONNX, int8": INT8_FILE}
+    places |= {name: whole / file for name, file in files.items()}
+    return {name: (place, Embedder(ModelDir.open(place))) for name, place in places.items()}
 
 
-def _megabytes(path: Path) -> float:
-    files = [path] if path.is_file() else path.rglob("*")
+def _megabytes(place: Path) -> float:
+    files = [place] if place.is_file() else (place / "encoder").rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
 
 

@@ -32,12 +32,8 @@ _COMPARED = 200
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("vocab", metavar="VOCAB")
-    parser.add_argument("texts", type=Path, metavar="TEXTS", help="a text a line")
+    parser = make_parser(__doc__, "vocab", "texts", layers=12, tokens_only=False)
     parser.add_argument("--peer", required=True, metavar="PYTHON")
-    parser.add_argument("--layers", default="12")
-    parser.add_argument("--tokens-only", action="store_true")
     args = parser.parse_args()
 
     def peer(*arguments: object) -> None:

@@ -83,18 +83,13 @@ async def load(port: int, texts: list[str], clients: int, requests: int) -> list
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("model", type=Path, metavar="ONNX_FILE")
-    parser.add_argument("texts", type=Path, metavar="TEXTS")
-    parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--requests", type=int, default=20)
-    args = parser.parse_args()
+    args = make_parser(__doc__, "onnx_file", "texts", clients=200, requests=20).parse_args()
     texts = [line for _, line in itertools.islice(read_lines(args.texts), 10_000)]
     print(json.dumps(machine.describe()))
     print("| texts a batch, at most | requests | right | a second | p50, ms | p95, ms |")
     print("|---|---|---|---|---|---|")
     for batch in (256, 1):
-        server, port = start(args.model.resolve(), texts_per_batch=batch)
+        server, port = start(args.onnx_file.resolve(), texts_per_batch=batch)
         try:
             asyncio.run(load(port, texts, 8, 10))
             begin = time.perf_counter()

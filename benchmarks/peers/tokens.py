@@ -78,9 +78,7 @@ def _tokens(vocab: Path, max_bytes_per_word: int, texts: list[str]) -> list[list
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("pairs", type=Path, metavar="PAIRS")
-    parser.add_argument("vocab", type=Path, metavar="VOCAB")
+    parser = make_parser(__doc__, "pairs", "vocab")
     parser.add_argument("--out", type=Path, required=True, metavar="SAMPLE")
     args = parser.parse_args()
     write_sample(args.pairs, args.vocab, args.out)

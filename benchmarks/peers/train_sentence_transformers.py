@@ -42,17 +42,14 @@ _ENOUGH_LOSSES = 10  # Needed to decide at a checkpoint that losses do not fall.
 class Budget(TrainerCallback):
     """Ends training after the given minutes or steps, with checkpoints on the way."""
 
-    def __init__(self, minutes, steps, checkpoint_steps, checkpoint):
-        self._minutes, self._steps = minutes, steps
-        self._checkpoint_steps, self._checkpoint = checkpoint_steps, checkpoint
-        self._start, self._paused = None, 0.0
+    def __init__(self, args, checkpoint):
+        self._args, self._checkpoint = args, checkpoint
+        self._start = self._paused = 0.0
         self.losses = []
 
     def minutes(self):
         """Returns the minutes of training, without checkpoints."""
-        if self._start is None:
-            return 0.0
-        return (time.perf_counter() - self._start - self._paused) / 60
+        return (time.perf_counter() - self._start - self._paused) / 60 if self._start else 0.0
 
     def learning_rate(self, step):
         """Returns the learning rate as a share of its maximum."""
@@ -60,7 +57,7 @@ class Budget(TrainerCallback):
         return max(0.0, min(spent / _WARM_UP, (1 - spent) / (1 - _WARM_UP)))
 
     def _spent(self, step):
-        return step / self._steps if self._steps else self.minutes() / self._minutes
+        return step / self._args.steps if self._args.steps else self.minutes() / self._args.minutes
 
     def on_train_begin(self, args, state, control, **kwargs):
         self._start = time.perf_counter()
@@ -70,70 +67,49 @@ class Budget(TrainerCallback):
             self.losses.append((state.global_step, logs["loss"]))
 
     def on_step_end(self, args, state, control, **kwargs):
-        if self._spent(state.global_step) >= 1:
-            control.should_training_stop = True
-            return
-        if state.global_step % self._checkpoint_steps == 0:
+        control.should_training_stop = ends = self._spent(state.global_step) >= 1
+        if not ends and state.global_step % self._args.checkpoint_steps == 0:
             start = time.perf_counter()
             self._checkpoint(state.global_step)
             self._paused += time.perf_counter() - start
 
 
-class Result:
-    """The content of DIR/result.json."""
+def write_result(args, model, budget, scores, steps, *, finished):
+    """Adds the model's scores to `scores`, writes the result so far; ends if it learns nothing."""
+    minutes, counts = budget.minutes(), args.pairs.parent / "counts.json"
 
-    def __init__(self, model, args):
-        self._model, self._args = model, args
-        self._scores = []
+    def encode(texts):
+        return model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
-    def write(self, budget, steps, finished):
-        """Scores the model, writes the result so far, and ends if training learns nothing."""
-        minutes = budget.minutes()
-        self._scores.append({"step": steps, "minutes": round(minutes, 5)})
-        counts = self._args.pairs.parent / "counts.json"
-        found = score_tests(self._encode, self._args.test, counts) if self._args.test else {}
-        self._scores[-1] |= found
-        packages = ("sentence-transformers", "transformers", "tokenizers", "torch")
-        result = {
-            "finished": finished,
-            "machine": machine.describe(),
-            "versions": {name: version(name) for name in packages},
-            "settings": vars(self._args),
-            "scores": self._scores,
-            "losses": budget.losses,
-        }
-        file = self._args.out / "result.json"
-        partial = file.with_suffix(".json.partial")
-        partial.write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
-        os.replace(partial, file)
-        print(f"{steps} steps in {minutes:.1f} minutes: {describe(found)}", flush=True)
-        if finished or len(budget.losses) >= _ENOUGH_LOSSES:
-            check_loss([loss for _, loss in budget.losses], "the peer")
-
-    def _encode(self, texts):
-        return self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+    found = score_tests(encode, args.test, counts) if args.test else {}
+    scores.append({"step": steps, "minutes": round(minutes, 5), **found})
+    packages = ("sentence-transformers", "transformers", "tokenizers", "torch")
+    result = {
+        "finished": finished,
+        "machine": machine.describe(),
+        "versions": {name: version(name) for name in packages},
+        "settings": vars(args),
+        "scores": scores,
+        "losses": budget.losses,
+    }
+    file = args.out / "result.json"
+    partial = file.with_suffix(".json.partial")
+    partial.write_text(json.dumps(result, indent=1, default=str) + "\n", "utf-8")
+    os.replace(partial, file)
+    print(f"{steps} steps in {minutes:.1f} minutes: {describe(found)}", flush=True)
+    if finished or len(budget.losses) >= _ENOUGH_LOSSES:
+        check_loss([loss for _, loss in budget.losses], "the peer")
 
 
 def read_arguments():
-    parser = make_parser(__doc__)
-    parser.add_argument("pairs", type=Path)
-    parser.add_argument("vocab")
-    parser.add_argument("--test", action="append", default=[], metavar="NAME=FOLDER")
+    sizes = {"layers": 4, "hidden_size": 256, "heads": 4, "intermediate_size": 1024, "length": 64}
+    settings = {"checkpoint_steps": 500, "batch_size": 128, "learning_rate": 5e-4, "seed": 42}
+    parser = make_parser(__doc__, "pairs", "vocab", test=[], rows=int, **settings, **sizes)
     parser.add_argument("--sample", type=Path, required=True, help="our tokens of some texts")
     parser.add_argument("--out", type=Path, required=True)
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument("--minutes", type=float, help=f"of training; {_MINUTES} without --steps")
     budget.add_argument("--steps", type=int, help="however long they take")
-    parser.add_argument("--checkpoint-steps", type=int, default=500, metavar="N")
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--learning-rate", type=float, default=5e-4)
-    parser.add_argument("--seed", type=int, default=42)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--hidden-size", type=int, default=256)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--intermediate-size", type=int, default=1024)
-    parser.add_argument("--length", type=int, default=64)
-    parser.add_argument("--rows", type=int, help="of the embedding table; default: a token each")
     args = parser.parse_args()
     args.minutes = args.minutes or (None if args.steps else _MINUTES)
     if args.out.exists():
@@ -145,20 +121,15 @@ def main():
     args = read_arguments()
     print(machine.describe(), flush=True)
     torch.manual_seed(args.seed)
-    sizes = ("layers", "hidden_size", "heads", "intermediate_size", "length", "rows")
-    model = build(
-        args.vocab,
-        args.sample,
-        args.out / "initial",
-        **{name: getattr(args, name) for name in sizes},
-    )
-    result = Result(model, args)
-    budget = Budget(
-        args.minutes,
-        args.steps,
-        args.checkpoint_steps,
-        lambda steps: result.write(budget, steps, finished=False),
-    )
+    names = ("layers", "hidden_size", "heads", "intermediate_size", "length", "rows")
+    sizes = {name: getattr(args, name) for name in names}
+    model = build(args.vocab, args.sample, args.out / "initial", **sizes)
+    scores = []
+
+    def write(steps, *, finished=False):
+        write_result(args, model, budget, scores, steps, finished=finished)
+
+    budget = Budget(args, write)
     trainer = SentenceTransformerTrainer(
         model=model,
         args=SentenceTransformerTrainingArguments(
@@ -181,7 +152,7 @@ def main():
     trainer.lr_scheduler = LambdaLR(trainer.optimizer, budget.learning_rate)
     trainer.train()
     model.save(str(args.out / "model"))
-    result.write(budget, trainer.state.global_step, finished=True)
+    write(trainer.state.global_step, finished=True)
 
 
 if __name__ == "__main__":

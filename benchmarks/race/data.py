@@ -19,11 +19,10 @@ from __future__ import annotations
 import json
 import random
 import unicodedata
-from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
-from benchmarks import make_parser
+from benchmarks import make_parser, write_lines
 from labse_tf.files.textio import read_lines, read_pairs
 from labse_tf.languages import LANGUAGES, find_code
 
@@ -54,10 +53,10 @@ def prepare(pairs: Path, test: Path, out: Path) -> None:
         dev = random.Random(code).sample(rows, dev_pairs)
         known = {text for row in dev for text in row}
         train = ["\t".join(row) for row in rows if not known & set(row)]
-        _write(out / "train" / code / f"{find_code(code) or stand_ins[code]}.tsv", train)
+        write_lines(out / "train" / code / f"{find_code(code) or stand_ins[code]}.tsv", train)
         if dev:
             for suffix, side in zip(("eng", code), zip(*dev, strict=True), strict=True):
-                _write(out / "dev" / f"tatoeba.{code}-eng.{suffix}", side)
+                write_lines(out / "dev" / f"tatoeba.{code}-eng.{suffix}", side)
     (out / "counts.json").write_text(json.dumps(counts), encoding="utf-8")
     print(f"{sum(counts.values())} pairs in {len(counts)} languages; none is in the test")
 
@@ -75,18 +74,13 @@ def join_spanish(train: Path, out: Path) -> None:
             if english in spanish
         ]
         if joined and path != own:
-            _write(out / path.relative_to(train), joined)
+            write_lines(out / path.relative_to(train), joined)
 
 
 def _stand_ins(counts: dict[str, int]) -> dict[str, str]:
     unknown = sorted((c for c in counts if not find_code(c)), key=lambda c: -counts[c])
     free = sorted(set(LANGUAGES) - {find_code(code) for code in counts} - {"en"})
     return dict(zip_longest(unknown, free, fillvalue=_STAND_IN))
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
 def _normalise(text: str) -> str:
@@ -99,8 +93,8 @@ def write_news(ntrex: Path, out: Path) -> None:
     sides = {path.name.split(".")[0]: path for path in sorted(ntrex.glob("*.txt*"))}
     english = _first(sides.pop("eng"))
     for code, path in sides.items():
-        _write(out / f"ntrex.{code}-eng.eng", english)
-        _write(out / f"ntrex.{code}-eng.{code}", _first(path))
+        write_lines(out / f"ntrex.{code}-eng.eng", english)
+        write_lines(out / f"ntrex.{code}-eng.{code}", _first(path))
 
 
 def _first(path: Path) -> list[str]:
@@ -108,9 +102,7 @@ def _first(path: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    for name in ("pairs", "tatoeba", "ntrex"):
-        parser.add_argument(name, type=Path, metavar=name.upper())
+    parser = make_parser(__doc__, "pairs", "tatoeba", "ntrex")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     prepare(args.pairs, args.tatoeba, args.out)

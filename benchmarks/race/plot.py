@@ -71,10 +71,7 @@ def plot(results: dict[tuple[str, float], list[dict]], out: Path) -> None:
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("race", type=Path, metavar="RACE")
-    parser.add_argument("--out", type=Path, metavar="FILE.png")
-    args = parser.parse_args()
+    args = make_parser(__doc__, "race", out=Path).parse_args()
     results = read(args.race)
     print(table(results))
     if args.out:

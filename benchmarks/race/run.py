@@ -10,7 +10,8 @@ every process; the peer's are of training alone. How many steps fit is measured 
 steps of each stage, whose time does not count. The vocabularies are made first; their time does not
 count either, as all read the same ones. PEER is the environment of
 benchmarks/peers/requirements-sentence-transformers.txt; the peer ends with an error if its tokens
-differ from ours or its loss does not fall. With --isa, no library uses instructions beyond these.
+differ from ours or its loss does not fall; without PEER, only ours and TF-IDF run. With --isa, no
+library uses instructions beyond these.
 
 RACE/<contestant>_<minutes>_<seed>/result.json has the scores and the machine. What is there is not
 run again. `python -m benchmarks.race.plot RACE` draws accuracy over minutes and prints the table.
@@ -144,15 +145,10 @@ class Race:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("tatoeba", type=Path, metavar="TATOEBA")
+    parser = make_parser(__doc__, "data", "tatoeba", peer=str, seeds=1, isa=str)
     parser.add_argument("--out", type=Path, required=True, metavar="RACE")
-    parser.add_argument("--peer", metavar="PYTHON", help="without it, only ours and TF-IDF run")
     parser.add_argument("--minutes", type=float, nargs="+", default=[5, 10, 20, 40])
-    parser.add_argument("--seeds", type=int, default=1, help="runs of each, 1 by default")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of contestants.yaml")
-    parser.add_argument("--isa", metavar="NAME", help="such as AVX2; default: all there are")
     args = parser.parse_args(arguments)
     if args.isa:
         os.environ["ONEDNN_MAX_CPU_ISA"] = os.environ["MKL_ENABLE_INSTRUCTIONS"] = args.isa.upper()

@@ -18,12 +18,14 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from benchmarks import make_parser, timed
 
 CONFIG = Path(__file__).with_name("ablations.yaml")
 MINER = Path(__file__).with_name("ablations_miner.yaml")
 RESULTS = "results"
+_SCORE = "import sys; from benchmarks.training.ablations import score; score(*sys.argv[1:])"
 BASE = "base"
 
 # In the order of the report.
@@ -67,53 +69,48 @@ class Variant:
 def variants() -> list[Variant]:
     """Returns all runs to compare, ordered by group."""
     rows = []
+
+    def add(group: str, label: object, *changes: str, **more: Any) -> None:
+        rows.append(Variant(group, str(label), changes, **more))
+
     for margin in (0.0, 0.1, 0.2, 0.3, 0.4):
-        changes = () if margin == 0.3 else (f"train.margin={margin}",)
-        rows.append(Variant("margin", str(margin), changes))
+        add("margin", margin, *([] if margin == 0.3 else [f"train.margin={margin}"]))
     for scale in (10, 20, 100):
-        changes = () if scale == 10 else (f"train.scale={scale}",)
-        rows.append(Variant("scale", str(scale), changes))
-    rows.append(Variant("negatives", "global"))
-    local = ("train.global_negatives=false",)
-    rows.append(Variant("negatives", "local", local, replicas=4))
+        add("scale", scale, *([] if scale == 10 else [f"train.scale={scale}"]))
+    add("negatives", "global")
+    add("negatives", "local", "train.global_negatives=false", replicas=4)
     for size in (64, 128, 256, 512, 1024, 2048, 4096):
         # Few enough steps to make the largest batch affordable.
-        changes = [f"train.batch_size={size}", "train.steps=60"]
-        if size > 256:
-            changes.append("train.chunk_size=256")
-        rows.append(Variant("batch", str(size), tuple(changes)))
-    curve = ("train.dev=[TEST]",)
-    rows.append(Variant("pretraining", "pre-trained", curve, initialised=True))
-    rows.append(Variant("pretraining", "from scratch", curve))
+        chunks = ["train.chunk_size=256"] if size > 256 else []
+        add("batch", size, f"train.batch_size={size}", "train.steps=60", *chunks)
+    add("pretraining", "pre-trained", "train.dev=[TEST]", initialised=True)
+    add("pretraining", "from scratch", "train.dev=[TEST]")
     random = ("encoder.averaging_start=false", "encoder.initializer_range=0.06")
-    starts = (
-        ("pre-trained", (), True),
-        ("averaging start", (), False),
-        ("at random", random, False),
-    )
-    for steps, (label, start, initialised) in itertools.product((100, 200, 400, 800), starts):
-        changes = (f"train.steps={steps}", *start)
+    for steps in (100, 200, 400, 800):
+        changes = f"train.steps={steps}"
         # The mean, because pre-training leaves no sentence vector in [CLS].
-        rows.append(Variant("steps", f"{steps}, {label}", changes, initialised, pooling="mean"))
+        add("steps", f"{steps}, pre-trained", changes, initialised=True, pooling="mean")
+        add("steps", f"{steps}, averaging start", changes, pooling="mean")
+        add("steps", f"{steps}, at random", changes, *random, pooling="mean")
     # The paper's is 4.2 times as large as mBERT's.
     for size in (4_000, 16_000, 64_000):
-        rows.append(Variant("vocabulary", f"{size}", vocab_size=size))
+        add("vocabulary", size, vocab_size=size)
     for most in (300, 1_000, 5_000, 0):
-        rows.append(Variant("data", f"at most {most}" if most else "all", most_pairs=most))
-    rows.append(Variant("start", "average, initializer range 0.01"))
+        add("data", f"at most {most}" if most else "all", most_pairs=most)
+    add("start", "average, initializer range 0.01")
     for start, averages, spread in (
         ("average", "true", 0.06),
         ("at random", "false", 0.06),
         ("at random", "false", 0.01),
     ):
         changes = (f"encoder.averaging_start={averages}", f"encoder.initializer_range={spread}")
-        rows.append(Variant("start", f"{start}, initializer range {spread}", changes))
-    rows.append(Variant("duplicates", "left out"))
-    rows.append(Variant("duplicates", "as negatives", ("train.mask_duplicates=false",)))
-    rows.append(Variant("hard_negatives", "none", mined=True))
-    rows.append(Variant("hard_negatives", "3", ("train.hard_negatives=3",), mined=True))
-    rows.append(Variant("languages", "mixed, exponent 0.5"))
-    rows.append(Variant("languages", "mixed, exponent 1", ("train.language_exponent=1.0",)))
+        add("start", f"{start}, initializer range {spread}", *changes)
+    add("duplicates", "left out")
+    add("duplicates", "as negatives", "train.mask_duplicates=false")
+    add("hard_negatives", "none", mined=True)
+    add("hard_negatives", "3", "train.hard_negatives=3", mined=True)
+    add("languages", "mixed, exponent 0.5")
+    add("languages", "mixed, exponent 1", "train.language_exponent=1.0")
     return rows
 
 
@@ -187,13 +184,10 @@ class Laboratory:
             options += ["--strategy", "mirrored", "--logical-cpus", variant.replicas]
         with self._cores.one() as core:
             self._labse(name, "train", CONFIG, *options, *_set(settings), core=core)
-            script = "benchmarks.training.ablations_score"
-            command = (sys.executable, "-m", script, run_dir, self._data / "test", result)
+            command = (sys.executable, "-c", _SCORE, run_dir, self._data / "test", result)
             timed.run(*command, core=core, log=self._log(name))
-        scores = {
-            corpus: score["accuracy"] for corpus, score in json.loads(result.read_text()).items()
-        }
-        print(name, scores, flush=True)
+        found = json.loads(result.read_text("utf-8"))
+        print(name, {test: score["accuracy"] for test, score in found.items()}, flush=True)
 
     def _labse(self, name: str, *arguments: object, core: int | None = None) -> None:
         timed.labse(*arguments, core=core, log=self._log(name))
@@ -202,16 +196,45 @@ class Laboratory:
         return self._out / "logs" / f"{name}.log"
 
 
+def score(run_dir: str, tests: str, result: str) -> None:
+    """Writes for each folder of `tests` the metrics that `labse train` measures on dev pairs."""
+    import tensorflow as tf
+
+    from labse_tf.config import TrainRun
+    from labse_tf.data.held_out import read_dev_pairs
+    from labse_tf.files.outputs import whole_file
+    from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+    from labse_tf.training.runs.run_dir import open_existing
+    from labse_tf.training.validation import DevEvaluator
+
+    run = open_existing(run_dir)
+    config = run.read_config(TrainRun)
+    tokenizer = load_tokenizer(run)
+    # The newest: in runs that measure during training, the best was selected on the test.
+    encoder = load_encoder(run, checkpoint=tf.train.latest_checkpoint(run.checkpoints))
+    scores = {}
+    for test in sorted(Path(tests).iterdir()):
+        train = dataclasses.replace(config.train, dev=[str(test)], dev_size=1000)
+        evaluator = DevEvaluator(
+            strategy=tf.distribute.get_strategy(),
+            encoder=encoder,
+            tokenizer=tokenizer,
+            pools=read_dev_pairs(train, config.languages),
+            lengths=train.bucket_lengths,
+        )
+        [scores[test.name]] = evaluator.evaluate(tf.constant(-1)).values()
+    with whole_file(Path(result), overwrite=True) as partial:
+        partial.write_text(json.dumps(scores) + "\n", encoding="utf-8")
+
+
 def _set(settings: list[str]) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("data", type=Path, metavar="DATA")
+    parser = make_parser(__doc__, "data", seeds="42,43")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     parser.add_argument("--only", metavar="GROUPS", help=f"of {', '.join(TITLES)}")
-    parser.add_argument("--seeds", default="42,43")
     args = parser.parse_args()
     groups = args.only.split(",") if args.only else list(TITLES)
     rows = [variant for variant in variants() if variant.group in groups]

@@ -11,10 +11,9 @@ test are left out of the bitext.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks import make_parser
+from benchmarks import make_parser, write_lines
 from labse_tf.files.textio import read_lines, read_pairs
 
 # Several scripts and families, and all sizes from 300 everyday pairs (th) to 20,000.
@@ -30,10 +29,7 @@ _Pair = tuple[str, str]
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("tatoeba_train", type=Path)
-    parser.add_argument("tatoeba_test", type=Path)
-    parser.add_argument("libreoffice", type=Path)
+    parser = make_parser(__doc__, "tatoeba_train", "tatoeba_test", "libreoffice")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
     args = parser.parse_args()
     found = {
@@ -79,16 +75,11 @@ def _sample(pairs: list[_Pair], most: int) -> list[_Pair]:
 def _write_pairs(
     out: Path, corpus: str, language: str, pairs: list[_Pair], test: list[_Pair]
 ) -> None:
-    _write(out / "bitext" / corpus / f"{language}.tsv", ("\t".join(pair) for pair in pairs))
-    _write(out / "test" / corpus / f"{language}.tsv", ("\t".join(pair) for pair in test))
+    write_lines(out / "bitext" / corpus / f"{language}.tsv", ("\t".join(pair) for pair in pairs))
+    write_lines(out / "test" / corpus / f"{language}.tsv", ("\t".join(pair) for pair in test))
     for code, side in (("en", 0), (language, 1)):
         folder = out / "text" / corpus / language
-        _write(folder / f"{code}.txt", dict.fromkeys(pair[side] for pair in pairs))
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        write_lines(folder / f"{code}.txt", dict.fromkeys(pair[side] for pair in pairs))
 
 
 if __name__ == "__main__":

@@ -20,10 +20,7 @@ from labse_tf.training.runs.run_dir import open_existing
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("runs", type=Path, metavar="DIR")
-    parser.add_argument("--plot", metavar="PLOT.png")
-    args = parser.parse_args()
+    args = make_parser(__doc__, "runs", plot=str).parse_args()
     seeds = sorted({int(path.stem.rsplit("-", 1)[1]) for path in args.runs.glob(f"{RESULTS}/*")})
     for group, title in TITLES.items():
         rows = [variant for variant in variants() if variant.group == group]

@@ -32,18 +32,10 @@ _SLOTS, _CMLM_MASKS = 15, 80  # The paper's, of 256 tokens.
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--batch-size", type=int, default=16, help="pairs, or sequences")
-    parser.add_argument("--length", type=int, default=32, help="tokens of each side")
-    parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--chunk-size", type=int, default=0, help="pairs or sequences at a time")
-    parser.add_argument("--rematerialize", action="store_true", help="compute layers again")
-    parser.add_argument("--dense", action="store_true")
-    parser.add_argument("--mlm", action="store_true", help="a step of pre-training")
-    parser.add_argument("--cmlm", action="store_true", help="the same, by CMLM")
-    parser.add_argument("--sampled-softmax", type=int, default=0)
-    parser.add_argument("--bfloat16", action="store_true")
+    numbers = {"layers": 12, "batch_size": 16, "length": 32, "steps": 8}
+    numbers |= {"chunk_size": 0, "sampled_softmax": 0}
+    flags = dict.fromkeys(("rematerialize", "dense", "mlm", "cmlm", "bfloat16"), False)
+    parser = make_parser(__doc__, **numbers, **flags)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="of the vocabulary")
     parser.add_argument("--size", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -30,22 +30,14 @@ _PEER = "benchmarks.peers.train_sentence_transformers"
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("pairs", metavar="PAIRS")
-    parser.add_argument("vocab", metavar="VOCAB")
+    sizes = {"rows": 501_153, "layers": 12, "hidden_size": 768, "batch_size": 32}
+    parser = make_parser(__doc__, "pairs", "vocab", **sizes, steps=25, turns=3, set=[])
     parser.add_argument("--peer", required=True, metavar="PYTHON")
-    parser.add_argument("--rows", type=int, default=501_153, help="of the embedding table")
-    parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--hidden-size", type=int, default=768)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=25, help="that are timed")
-    parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
     print(machine.describe(), flush=True)
     ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
-        sample = str(Path(folder, "sample.json"))
+        sample = Path(folder, "sample.json")
         tokens = ["benchmarks.peers.tokens", args.pairs, args.vocab, "--out", sample]
         _run([sys.executable, "-m", *tokens])
         for turn in range(args.turns):
@@ -77,12 +69,12 @@ def _ours(args: argparse.Namespace) -> float:
         for setting in [*(f"{key}={value}" for key, value in settings.items()), *args.set]:
             command += ["--set", setting]
         run_dir = Path(folder) / "run"
-        _run([*command, "--run-dir", str(run_dir)])
+        _run([*command, "--run-dir", run_dir])
         lines = (run_dir / "metrics.jsonl").read_text("utf-8").splitlines()
         return json.loads(lines[-1])["steps_per_second"]
 
 
-def _theirs(args: argparse.Namespace, sample: str) -> float:
+def _theirs(args: argparse.Namespace, sample: Path) -> float:
     sizes = ["--layers", args.layers, "--hidden-size", args.hidden_size, "--learning-rate"]
     if args.layers:
         sizes += [1e-4, "--heads", 12, "--intermediate-size", 3072, "--rows", args.rows]
@@ -93,17 +85,17 @@ def _theirs(args: argparse.Namespace, sample: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "peer"
         command = [args.peer, "-m", _PEER, args.pairs, args.vocab, "--sample", sample]
-        _run([str(word) for word in (*command, *sizes, *steps, "--out", out)])
+        _run([*command, *sizes, *steps, "--out", out])
         result = json.loads((out / "result.json").read_text("utf-8"))
     half, end = (score["minutes"] for score in result["scores"])
     return args.steps / (60 * (end - half))
 
 
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: list[object]) -> None:
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr[-3000:]}")
-    return done.stdout
+        raise SystemExit(f"{' '.join(words)}\n{done.stderr[-3000:]}")
 
 
 if __name__ == "__main__":

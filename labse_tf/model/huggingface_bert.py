@@ -52,7 +52,7 @@ _POOLING_OF_MODE = {f"pooling_mode_{mode}": pooling for pooling, mode in POOLING
 MAX_BYTES_PER_WORD = 300
 
 LAYER_NORM_EPSILON = 1e-12  # BertEncoderV2's.
-_SIZES = {
+SIZES = {
     "vocab_size": "vocab_size",
     "hidden_size": "hidden_size",
     "num_layers": "num_hidden_layers",
@@ -108,10 +108,10 @@ def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
         found = json.loads(file.read_text(encoding="utf-8"))
         model_type, activation = found["model_type"], ACTIVATIONS.get(found["hidden_act"])
         pooler = find_pooler(path)
-        sizes = {ours: found[theirs] for ours, theirs in _SIZES.items()}
+        sizes = {ours: found[theirs] for ours, theirs in SIZES.items()}
         for name, size in sizes.items():
             if type(size) is not int or size < 1:
-                raise ValueError(f"{_SIZES[name]} is {size}")
+                raise ValueError(f"{SIZES[name]} is {size}")
         sizes["pooling"] = pooler.pooling if pooler else "cls"
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _refusal(file, f"is not a BERT configuration ({error!r})", "correct it") from error

@@ -14,122 +14,90 @@ TEXTS = ["ein Haus", "ein Haustür", "Haus Haus ein"]
 OURS = [[2, 3], [2, 3, 4], [3, 3, 2]]
 
 
-def test_equal_vocabularies_pass_in_any_order():
-    same_work.check_vocabulary(VOCAB, dict(reversed(IDS.items())))
+def refuse(check, *arguments, match):
+    with pytest.raises(SystemExit, match=match):
+        check(*arguments)
 
 
-def test_a_tokenizer_without_the_vocabulary_is_refused():
-    """What Transformers 5 makes of `vocab_file=`: its five special tokens and nothing else."""
-    special = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
-    with pytest.raises(SystemExit, match=r"has 5 tokens, the vocabulary 6.*first 2: 'ein' here"):
-        same_work.check_vocabulary([*VOCAB, "Tor"], special)
-
-
-def test_shifted_ids_are_told_with_the_first():
-    """As from a reader that strips `##tür ` to a token that it has already."""
-    ours = [*VOCAB, "##tür\u3000", "Tor"]
-    theirs = {**IDS, "Tor": 5}
-    with pytest.raises(SystemExit) as caught:
-        same_work.check_vocabulary(ours, theirs)
-    assert str(caught.value) == (
-        "the peer's tokenizer has 6 tokens, the vocabulary 7; "
-        "2 ids differ, first 5: '##tür\\u3000' here, 'Tor' there"
-    )
-
-
-def test_more_tokens_than_ours_are_refused():
-    with pytest.raises(SystemExit, match="has 6 tokens, the vocabulary 5"):
-        same_work.check_vocabulary(VOCAB, {**IDS, "Tor": 5})
-
-
-@pytest.mark.parametrize(("rows", "tokens", "asked"), [(5, 5, None), (8, 5, 8)])
-def test_tables_with_a_row_a_token_pass(rows, tokens, asked):
-    same_work.check_rows(rows, tokens, asked)
+SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 
 
 @pytest.mark.parametrize(
-    ("rows", "tokens", "asked"), [(6, 5, None), (4, 5, None), (4, 5, 4), (7, 5, 8)]
+    ("ours", "theirs", "problem"),
+    [
+        (VOCAB, dict(reversed(IDS.items())), None),
+        # As Transformers 5 makes of `vocab_file=`: its five special tokens and nothing else.
+        ([*VOCAB, "Tor"], SPECIAL, r"has 5 tokens, the vocabulary 6.*first 2: 'ein' here"),
+        # As from a reader that strips `##tür ` to a token that it has already.
+        (
+            [*VOCAB, "##tür\u3000", "Tor"],
+            {**IDS, "Tor": 5},
+            "2 ids differ, first 5: .* 'Tor' there",
+        ),
+        (VOCAB, {**IDS, "Tor": 5}, "has 6 tokens, the vocabulary 5"),
+    ],
 )
-def test_other_tables_are_refused(rows, tokens, asked):
-    with pytest.raises(SystemExit, match=f"has {rows} rows; its tokenizer has {tokens} tokens"):
-        same_work.check_rows(rows, tokens, asked)
+def test_vocabularies(ours, theirs, problem):
+    if problem:
+        refuse(same_work.check_vocabulary, ours, theirs, match=problem)
+    else:
+        same_work.check_vocabulary(ours, theirs)
 
 
-def test_equal_tokens_pass():
+def test_tables_have_a_row_a_token():
+    same_work.check_rows(5, 5)
+    same_work.check_rows(8, 5, 8)
+    for rows, tokens, asked in [(6, 5, None), (4, 5, None), (4, 5, 4), (7, 5, 8)]:
+        problem = f"has {rows} rows; its tokenizer has {tokens} tokens"
+        refuse(same_work.check_rows, rows, tokens, asked, match=problem)
+
+
+def test_tokens():
     same_work.check_tokens(TEXTS, OURS, [tuple(ids) for ids in OURS], unknown=1)
-
-
-def test_a_tokenizer_of_unknowns_is_refused():
     unknowns = [[1] * len(ids) for ids in OURS]
-    with pytest.raises(SystemExit, match=r"100\.0 % of the peer's tokens are \[UNK\], 0\.0 % of"):
-        same_work.check_tokens(TEXTS, OURS, unknowns, unknown=1)
-
-
-def test_other_tokens_are_refused_with_an_example():
-    theirs = [OURS[0], [2, 3, 3], OURS[2]]
-    with pytest.raises(SystemExit, match=r"'ein Haustür': \[2, 3, 3\], ours are \[2, 3, 4\]"):
-        same_work.check_tokens(TEXTS, OURS, theirs, unknown=1)
+    problem = r"100\.0 % of the peer's tokens are \[UNK\], 0\.0 % of"
+    refuse(same_work.check_tokens, TEXTS, OURS, unknowns, 1, match=problem)
+    others = [OURS[0], [2, 3, 3], OURS[2]]
+    problem = r"'ein Haustür': \[2, 3, 3\], ours are \[2, 3, 4\]"
+    refuse(same_work.check_tokens, TEXTS, OURS, others, 1, match=problem)
 
 
 def test_known_exceptions_pass_while_they_are_few():
     texts, ours = [*TEXTS * 33, "ein\u200bHaus"], [*OURS * 33, [2, 3]]
     same_work.check_tokens(texts, ours, [*OURS * 33, [3, 2]], unknown=1)
-    with pytest.raises(SystemExit, match="of 3 of 102 texts, more than the 2%"):
-        many = [*texts, *texts[-1:] * 2]
-        same_work.check_tokens(
-            many, [*ours, [2, 3], [2, 3]], [*OURS * 33, *[[3, 2]] * 3], unknown=1
-        )
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+    many = (texts + texts[-1:] * 2, ours + [[2, 3]] * 2, OURS * 33 + [[3, 2]] * 3, 1)
+    refuse(same_work.check_tokens, *many, match="of 3 of 102 texts, more than the 2%")
+    for text, kind in (
         ("ein Haus", None),
         ("a\u200bb", "U+200B ZERO WIDTH SPACE (Cf)"),
         ("a\u00a0b", "U+00A0 NO-BREAK SPACE (Zs)"),
         ("x" * 76, "a long word"),
-    ],
-)
-def test_exceptions_are_named(text, kind):
-    assert same_work.exception_of(text) == kind
+    ):
+        assert same_work.exception_of(text) == kind
 
 
-def test_a_falling_loss_passes():
+def test_losses():
     same_work.check_loss([3.4, 3.3, 3.0, 2.7, 2.5], "peer")
+    for losses in ([3.47, 3.46, 3.48, 3.45, 3.46], [3, 4, 5], [3, float("nan")]):
+        problem = "peer learns nothing: its loss was 3"
+        refuse(same_work.check_loss, losses, "peer", match=problem)
+    refuse(same_work.check_loss, [3.4], "peer", match="too few steps")
 
 
-@pytest.mark.parametrize("losses", [[3.47, 3.46, 3.48, 3.45, 3.46], [3, 4, 5], [3, float("nan")]])
-def test_a_loss_that_does_not_fall_is_refused(losses):
-    with pytest.raises(SystemExit, match="peer learns nothing: its loss was 3"):
-        same_work.check_loss(losses, "peer")
-
-
-def test_one_loss_says_nothing():
-    with pytest.raises(SystemExit, match="too few steps"):
-        same_work.check_loss([3.4], "peer")
-
-
-def test_filters_that_accept_about_as_many_pass():
-    same_work.check_accepted(
-        {"length": 100, "language": 98}, {"length": 96, "language": 60}, 100, {"language": 0.5}
-    )
-
-
-@pytest.mark.parametrize("theirs", [{"length": 94}, {"length": 0}])
-def test_filters_that_accept_others_are_refused(theirs):
-    with pytest.raises(SystemExit, match="'length' accepts .* of 100 pairs, ours 100"):
-        same_work.check_accepted({"length": 100}, theirs, 100, {})
-
-
-def test_a_filter_that_accepts_nothing_is_refused_however_loose_the_limit():
-    with pytest.raises(SystemExit, match="accepts 0 of 100 pairs"):
-        same_work.check_accepted({"language": 30}, {"language": 0}, 100, {"language": 0.5})
-
-
-def test_mined_pairs():
+def test_filters_and_mined_pairs():
+    known = {"language": 0.5}
+    ours, theirs = {"length": 100, "language": 98}, {"length": 96, "language": 60}
+    same_work.check_accepted(ours, theirs, 100, known)
+    for accepted, limits, ours in (
+        ({"length": 94}, {}, {"length": 100}),
+        ({"length": 0}, {}, {"length": 100}),
+        ({"language": 0}, known, {"language": 30}),  # However loose the limit.
+    ):
+        refuse(
+            same_work.check_accepted, ours, accepted, 100, limits, match="accepts .* of 100 pairs"
+        )
     same_work.check_found(0.99999)
-    with pytest.raises(SystemExit, match="50.0% of the peer's pairs"):
-        same_work.check_found(0.5)
+    refuse(same_work.check_found, 0.5, match="50.0% of the peer's pairs")
 
 
 def test_the_sample_has_our_tokens_of_every_file(tmp_path):

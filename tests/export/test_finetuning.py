@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,23 +41,23 @@ def test_training_continues_from_an_exported_model(model_dir, trained_run, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("file", "problem"),
     [
-        (lambda model: (model / "model.json").write_text("{}"), "is not what `labse export`"),
-        (lambda model: shutil.rmtree(model / "encoder" / "assets"), "has no encoder/assets"),
-        (lambda model: (model / "encoder" / "saved_model.pb").write_bytes(b"no"), "cannot be read"),
+        ("model.json", "is not what `labse export`"),
+        ("encoder/assets/vocab.txt", "has no encoder/assets"),
+        ("encoder/saved_model.pb", "cannot be read"),
+        (None, "'train.bucket_lengths' is [16, 400]"),
     ],
 )
-def test_a_damaged_model_dir(model_dir, tmp_path, command, capsys, change, problem):
-    model = tmp_path / "model"
-    shutil.copytree(model_dir, model)
-    change(model)
-    assert problem in refused(capsys, *command, model)
-
-
-def test_buckets_longer_than_the_model_takes(model_dir, command, capsys):
-    error = refused(capsys, *command, model_dir, "--set", "train.bucket_lengths=[16,400]")
-    assert "'train.bucket_lengths' is [16, 400]" in error
+def test_a_damaged_model_dir_or_longer_buckets(model_dir, tmp_path, command, capsys, file, problem):
+    model, options = Path(shutil.copytree(model_dir, tmp_path / "model")), []
+    if file is None:
+        options = ["--set", "train.bucket_lengths=[16,400]"]
+    elif "assets" in file:
+        (model / file).unlink()
+    else:
+        (model / file).write_text("{}")
+    assert problem in refused(capsys, *command, model, *options)
 
 
 @pytest.mark.slow

@@ -37,23 +37,17 @@ def bert_dir(tmp_path, tensors, vocab_file):
 @pytest.fixture
 def sentence_dir(bert_dir, tensors):
     """As sentence-transformers keeps LaBSE: another pooler in BERT, the right one beside it."""
-    modules = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_N"}
-    rows = [
-        {"idx": index, "name": str(index), "path": path, "type": f"sentence_transformers.{kind}"}
-        for index, (kind, path) in enumerate(modules.items())
-    ]
+    paths = {"Transformer": "", "Pooling": "1_Pooling", "Dense": "2_Dense", "Normalize": "3_N"}
+    rows = [{"path": path, "type": f"any.where.{kind}"} for kind, path in paths.items()]
     write_json(bert_dir, "modules.json", rows)
-    for folder, facts in (
-        ("1_Pooling", {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}),
-        ("2_Dense", {"activation_function": "torch.nn.modules.activation.Tanh"}),
-    ):
+    pooling = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    dense = {"activation_function": "torch.nn.modules.activation.Tanh"}
+    for folder, facts in (("1_Pooling", pooling), ("2_Dense", dense)):
         (bert_dir / folder).mkdir()
         write_json(bert_dir, f"{folder}/config.json", facts)
-    dense = {
-        f"linear.{part}": tensors[f"bert.pooler.dense.{part}"][::-1].copy()
-        for part in ("weight", "bias")
-    }
-    save_file(dense, bert_dir / "2_Dense" / "model.safetensors")
+    weights = {part: tensors[f"bert.pooler.dense.{part}"][::-1] for part in ("weight", "bias")}
+    weights = {f"linear.{part}": value.copy() for part, value in weights.items()}
+    save_file(weights, bert_dir / "2_Dense" / "model.safetensors")
     return bert_dir
 
 
@@ -65,8 +59,8 @@ def write_json(folder, name, value):
     (folder / name).write_text(json.dumps(value), "utf-8")
 
 
-def import_hf(folder, out, *more):
-    options = ("--no-verify", "--format", "hub", *map(str, more))
+def import_hf(folder, out):
+    options = ("--no-verify", "--format", "hub")
     return main(["import-hf", str(folder), "--out", str(out), *options])
 
 
@@ -126,10 +120,8 @@ def test_a_bert_model_as_a_model_dir(bert_dir, tensors, tokenizer, tmp_path):
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
 def test_in_and_out_again_bit_for_bit(tensors, vocab_file, tokenizer, tmp_path, activation):
-    bert_dir, out = (
-        write_bert(tmp_path / "in", tensors, vocab_file, hidden_act=activation),
-        tmp_path,
-    )
+    bert_dir = write_bert(tmp_path / "in", tensors, vocab_file, hidden_act=activation)
+    out = tmp_path
     source = open_source(bert_dir)
     save_huggingface(source, out, length=64)
     found = load_file(out / "model.safetensors")
@@ -147,27 +139,23 @@ def test_in_and_out_again_bit_for_bit(tensors, vocab_file, tokenizer, tmp_path, 
     np.testing.assert_array_equal(again, vectors_of(source, tokenizer))
 
 
+def edit(change, name="."):
+    """Changes the tensors of a folder."""
+
+    def edit_file(folder):
+        file = folder / name / "model.safetensors"
+        save_file(change(load_file(file)), file)
+
+    return edit_file
+
+
 def drop(*names):
-    def change(folder):
-        tensors = load_file(folder / "model.safetensors")
-        for name in names:
-            del tensors[name]
-        save_file(tensors, folder / "model.safetensors")
-
-    return change
-
-
-def misshape(folder):
-    tensors = load_file(folder / "model.safetensors")
-    tensors["bert.encoder.layer.0.output.dense.bias"] = np.zeros(HIDDEN + 1, np.float32)
-    tensors["bert.pooler.dense.weight"] = np.zeros((HIDDEN, HIDDEN + 1), np.float32)
-    save_file(tensors, folder / "model.safetensors")
+    return edit(lambda tensors: {n: v for n, v in tensors.items() if n not in names})
 
 
 def pickled(name):
     def change(folder):
-        (folder / name / "model.safetensors").unlink()
-        (folder / name / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+        (folder / name / "model.safetensors").rename(folder / name / "pytorch_model.bin")
 
     return change
 
@@ -180,24 +168,25 @@ def say(file, **changes):
     return change
 
 
+def modules(change):
+    return lambda folder: write_json(
+        folder, "modules.json", change(read_json(folder, "modules.json"))
+    )
+
+
+forget_dense = modules(lambda rows: [row for row in rows if "Dense" not in row["type"]])
+
+
 def move_dense(folder):
     shutil.move(folder / "2_Dense", folder.parent / "elsewhere")
-    text = (folder / "modules.json").read_text("utf-8")
-    (folder / "modules.json").write_text(text.replace("2_Dense", "../elsewhere"), "utf-8")
-
-
-def forget_dense(folder):
-    rows = read_json(folder, "modules.json")
-    write_json(folder, "modules.json", [row for row in rows if "Dense" not in row["type"]])
+    modules(lambda rows: [{**r, "path": r["path"].replace("2_D", "../elsewhere")} for r in rows])(
+        folder
+    )
 
 
 def add_module(kind, place):
-    def change(folder):
-        rows = read_json(folder, "modules.json")
-        rows.insert(place, {"idx": 9, "name": "9", "path": "9_", "type": f"any.where.{kind}"})
-        write_json(folder, "modules.json", rows)
-
-    return change
+    new = {"path": "9_", "type": f"any.where.{kind}"}
+    return modules(lambda rows: [*rows[:place], new, *rows[place:]])
 
 
 def lengthen_vocabulary(folder):
@@ -229,73 +218,76 @@ def refused(folder, tmp_path, capsys, problem):
 
 
 POOLING, DENSE = "1_Pooling/config.json", "2_Dense/config.json"
-DENSE_WEIGHTS = "2_Dense/model.safetensors"
+USE = "config_sentence_transformers.json"
 OUTPUT = "bert.encoder.layer.1.output.dense"
+POOLER = "bert.pooler.dense"
+MISSHAPEN = {
+    "bert.encoder.layer.0.output.dense.bias": np.zeros(HIDDEN + 1, np.float32),
+    f"{POOLER}.weight": np.zeros((HIDDEN, HIDDEN + 1), np.float32),
+}
+BERTS = [
+    (drop(f"{OUTPUT}.bias", f"{OUTPUT}.weight"), f"no {LAYER}/kernel:0, {LAYER}/bias:0; "),
+    (
+        edit(lambda tensors: tensors | MISSHAPEN),
+        f"layer.0.output.dense.bias [17] for [16], {POOLER}",
+    ),
+    (drop(f"{POOLER}.bias"), "(encoder/pooler_transform/bias:0)"),
+    (pickled(""), "(pytorch_model.bin)"),
+    (lengthen_vocabulary, "tokens, but the embedding table of "),
+    (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    (say("config.json", hidden_act="relu"), "relu"),
+    (say("config.json", layer_norm_eps=1e-5), "layer_norm_eps 1e-05"),
+    (say("tokenizer_config.json", do_lower_case=True), "tokenizer_config.json: says do_lower"),
+    *(
+        (say("config.json", **{key: value}), "config.json")
+        for key, values in {
+            "vocab_size": (10**12, -5, 0, True, 2.7, float("inf"), "5", None),
+            "num_hidden_layers": (-1, 10**9),
+            "max_position_embeddings": (10**11,),
+            "num_attention_heads": (3,),
+            "is_decoder": (True,),
+        }.items()
+        for value in values
+    ),
+    (use_tokenizer_json(normalizer={**CASED, "lowercase": True}), "lowercase"),
+    (use_tokenizer_json(normalizer={**CASED, "strip_accents": True}), "strip_accents"),
+    (use_tokenizer_json(normalizer={**CASED, "handle_chinese_chars": False}), "chinese_chars"),
+    (use_tokenizer_json(normalizer={"type": "NFKC"}), "NFKC"),
+    (use_tokenizer_json(normalizer=None), "tokenizer.json"),
+    (use_tokenizer_json(pre_tokenizer={"type": "Whitespace"}), "Whitespace"),
+    (use_tokenizer_json(model={"max_input_chars_per_word": 20}), "max_input_chars_per_word"),
+    (use_tokenizer_json(added_tokens=[{"id": 7000, "content": "<user>"}]), "<user>"),
+    (use_tokenizer_json(ids={"onemore": 7000}), "no token of the id"),
+]
+SENTENCE_TRANSFORMERS = [
+    (pickled("2_Dense"), "2_Dense: has its weights as a pickle"),
+    (say(POOLING, pooling_mode_cls_token=False), "pools by nothing"),
+    (say(POOLING, pooling_mode_mean_tokens=True), "token and pooling_mode_mean_tokens"),
+    (say(POOLING, pooling_mode="max"), "max"),
+    (say(DENSE, activation_function="torch.nn.Identity"), "torch.nn.Identity"),
+    (say(DENSE, activation_function="torch.nn.ReLU"), "ReLU"),
+    (say(DENSE, in_features=16, out_features=8), "8"),
+    (move_dense, "../elsewhere"),
+    (forget_dense, "has no Dense module"),
+    (modules(lambda rows: [1]), "is not a list of modules"),
+    (lambda folder: (folder / "2_Dense" / "model.safetensors").write_bytes(b""), "damaged"),
+    (add_module("Dense", 3), "Dense"),
+    (add_module("LayerNorm", 3), "LayerNorm"),
+    (add_module("Normalize", 2), "Normalize"),
+    (add_module("LSTM", 1), "Pooling"),
+    (say(USE, truncate_dim=8), "truncate_dim"),
+    (say(USE, prompts={"query": "query: "}), "query"),
+    (say("sentence_bert_config.json", do_lower_case=True), "do_lower_case"),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (drop(f"{OUTPUT}.bias", f"{OUTPUT}.weight"), f"no {LAYER}/kernel:0, {LAYER}/bias:0; "),
-        (misshape, "bert.encoder.layer.0.output.dense.bias [17] for [16], bert.pooler.dense"),
-        (drop("bert.pooler.dense.bias"), "(encoder/pooler_transform/bias:0)"),
-        (pickled(""), "(pytorch_model.bin)"),
-        (lengthen_vocabulary, "tokens, but the embedding table of "),
-        (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
-        (say("config.json", hidden_act="relu"), "relu"),
-        (say("config.json", layer_norm_eps=1e-5), "layer_norm_eps 1e-05"),
-        (say("tokenizer_config.json", do_lower_case=True), "tokenizer_config.json: says do_lower"),
-        *(
-            (say("config.json", vocab_size=size), "config.json")
-            for size in (10**12, -5, 0, True, 2.7, float("inf"), "5", None)
-        ),
-        (say("config.json", num_hidden_layers=-1), "config.json"),
-        (say("config.json", num_hidden_layers=10**9), "config.json"),
-        (say("config.json", max_position_embeddings=10**11), "config.json"),
-        (say("config.json", num_attention_heads=3), "config.json"),
-        (say("config.json", is_decoder=True), "config.json"),
-        (use_tokenizer_json(normalizer={**CASED, "lowercase": True}), "lowercase"),
-        (use_tokenizer_json(normalizer={**CASED, "strip_accents": True}), "strip_accents"),
-        (use_tokenizer_json(normalizer={**CASED, "handle_chinese_chars": False}), "chinese_chars"),
-        (use_tokenizer_json(normalizer={"type": "NFKC"}), "NFKC"),
-        (use_tokenizer_json(normalizer=None), "tokenizer.json"),
-        (use_tokenizer_json(pre_tokenizer={"type": "Whitespace"}), "Whitespace"),
-        (use_tokenizer_json(model={"max_input_chars_per_word": 20}), "max_input_chars_per_word"),
-        (use_tokenizer_json(added_tokens=[{"id": 7000, "content": "<user>"}]), "<user>"),
-        (use_tokenizer_json(ids={"onemore": 7000}), "no token of the id"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), BERTS)
 def test_bad_directories(bert_dir, tmp_path, capsys, change, problem):
     change(bert_dir)
     refused(bert_dir, tmp_path, capsys, problem)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (pickled("2_Dense"), "2_Dense: has its weights as a pickle"),
-        (say(POOLING, pooling_mode_cls_token=False), "pools by nothing"),
-        (say(POOLING, pooling_mode_mean_tokens=True), "token and pooling_mode_mean_tokens"),
-        (say(POOLING, pooling_mode="max"), "max"),
-        (say(DENSE, activation_function="torch.nn.Identity"), "torch.nn.Identity"),
-        (say(DENSE, activation_function="torch.nn.ReLU"), "ReLU"),
-        (say(DENSE, in_features=16, out_features=8), "8"),
-        (move_dense, "../elsewhere"),
-        (forget_dense, "has no Dense module"),
-        (lambda folder: write_json(folder, "modules.json", [1]), "is not a list of modules"),
-        (
-            lambda folder: (folder / DENSE).with_name("model.safetensors").write_bytes(b""),
-            "damaged",
-        ),
-        (add_module("Dense", 3), "Dense"),
-        (add_module("LayerNorm", 3), "LayerNorm"),
-        (add_module("Normalize", 2), "Normalize"),
-        (add_module("LSTM", 1), "Pooling"),
-        (say("config_sentence_transformers.json", truncate_dim=8), "truncate_dim"),
-        (say("config_sentence_transformers.json", prompts={"query": "query: "}), "query"),
-        (say("sentence_bert_config.json", do_lower_case=True), "do_lower_case"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), SENTENCE_TRANSFORMERS)
 def test_bad_sentence_directories(sentence_dir, tmp_path, capsys, change, problem):
     change(sentence_dir)
     refused(sentence_dir, tmp_path, capsys, problem)
@@ -327,9 +319,8 @@ def test_ids_stay_where_others_strip_lines(tmp_path, tensors, vocab_file, capsys
     path, last = tmp_path / "spaced.txt", len(tokens)
     path.write_text("".join(f"{token}\n" for token in tokens), "utf-8")
     folder = write_bert(tmp_path / "spaced", tensors, path)
-    refused(
-        folder, tmp_path, capsys, f"vocab.txt:113: programs that strip lines read {tokens[112]!r}"
-    )
+    problem = f"vocab.txt:113: programs that strip lines read {tokens[112]!r}"
+    refused(folder, tmp_path, capsys, problem)
     refused(folder, tmp_path, capsys, f"like line {last}: its id is 112 there, {last - 1} here;")
     write_tokenizer(folder, tokens)
     source = open_source(folder)
@@ -340,12 +331,3 @@ def test_ids_stay_where_others_strip_lines(tmp_path, tensors, vocab_file, capsys
     reader = BertWordPieceTokenizer(str(tmp_path / "vocab.txt"), lowercase=False)
     assert reader.get_vocab_size() == len(tokens)
     assert [reader.id_to_token(number) for number in range(len(tokens))] == renamed
-
-
-def test_an_output_that_exists(bert_dir, tmp_path, capsys):
-    out = tmp_path / "model"
-    out.mkdir()
-    (out / "thesis.txt").write_text("years of work")
-    assert import_hf(bert_dir, out) == 2
-    assert f"{out}: the output folder is not empty" in capsys.readouterr().err
-    assert [path.name for path in out.iterdir()] == ["thesis.txt"]

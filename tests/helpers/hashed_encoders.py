@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 
 import numpy as np
@@ -61,3 +62,7 @@ def makes_nothing():
 
 
 number = 3
+
+
+def crash(*arguments):
+    os.abort()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import http.client
 import http.server
 import logging
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 BUCKET = "labse"
 
@@ -38,20 +38,15 @@ class Store(NamedTuple):
     def content(self, prefix: str) -> dict[str, bytes]:
         """Returns the name below `prefix` -> content of all its objects."""
         start = f"{prefix}/"
-        return {
-            name.removeprefix(start): self.get(name)
-            for name in self.names()
-            if name.startswith(start)
-        }
+        found = (name for name in self.names() if name.startswith(start))
+        return {name.removeprefix(start): self.get(name) for name in found}
 
 
 class Unreliable:
     """A WSGI application that fails every tenth request, and once answers nothing for a while."""
 
     def __init__(self, application, *, stops_at: int, seconds: float) -> None:
-        self._application = application
-        self._stops_at = stops_at
-        self._seconds = seconds
+        self._application, self._stops_at, self._seconds = application, stops_at, seconds
         self._back_at = None
         self._lock = threading.Lock()
         self.requests = self.failed = 0
@@ -83,31 +78,17 @@ def s3(wrap=lambda application: application) -> Iterator[Store]:
     server = make_server("127.0.0.1", 0, application, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.port}"
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="key",
-        aws_secret_access_key="secret",
-    )
-    client.create_bucket(Bucket=BUCKET)
-
-    def names() -> list[str]:
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
-        return [item["Key"] for page in pages for item in page.get("Contents", [])]
-
+    place = {"region_name": "us-east-1", "endpoint_url": endpoint}
+    secrets = {"access_key_id": "key", "secret_access_key": "secret"}
+    of_amazon = {f"aws_{name}": value for name, value in secrets.items()}
+    bucket = boto3.resource("s3", **place, **of_amazon).create_bucket(Bucket=BUCKET)
     try:
         yield Store(
             f"s3://{BUCKET}",
-            [
-                f"--s3_endpoint_url={endpoint}",
-                "--s3_access_key_id=key",
-                "--s3_secret_access_key=secret",
-                "--s3_region_name=us-east-1",
-            ],
-            lambda name, data: client.put_object(Bucket=BUCKET, Key=name, Body=data),
-            names,
-            lambda name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read(),
+            [f"--s3_{name}={value}" for name, value in (place | secrets).items()],
+            lambda name, data: bucket.put_object(Key=name, Body=data),
+            lambda: [item.key for item in bucket.objects.all()],
+            lambda name: bucket.Object(name).get()["Body"].read(),
         )
     finally:
         server.shutdown()
@@ -125,29 +106,21 @@ def gcs() -> Iterator[Store]:
     logging.getLogger("gcp_storage_emulator").setLevel(logging.ERROR)
     server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
     server.start()
-    before = os.environ.get("STORAGE_EMULATOR_HOST")
-    os.environ["STORAGE_EMULATOR_HOST"] = f"http://127.0.0.1:{port}"
-    bucket = storage.Client.create_anonymous_client().bucket(BUCKET)
-    try:
-        yield Store(
-            f"gs://{BUCKET}",
-            ["--no_auth", "--project=labse"],
-            lambda name, data: bucket.blob(name).upload_from_string(data),
-            lambda: [blob.name for blob in bucket.list_blobs()],
-            lambda name: bucket.blob(name).download_as_bytes(),
-        )
-    finally:
-        server.stop()
-        if before is None:
-            del os.environ["STORAGE_EMULATOR_HOST"]
-        else:
-            os.environ["STORAGE_EMULATOR_HOST"] = before
+    with mock.patch.dict(os.environ, STORAGE_EMULATOR_HOST=f"http://127.0.0.1:{port}"):
+        bucket = storage.Client.create_anonymous_client().bucket(BUCKET)
+        try:
+            yield Store(
+                f"gs://{BUCKET}",
+                ["--no_auth", "--project=labse"],
+                lambda name, data: bucket.blob(name).upload_from_string(data),
+                lambda: [blob.name for blob in bucket.list_blobs()],
+                lambda name: bucket.blob(name).download_as_bytes(),
+            )
+        finally:
+            server.stop()
 
 
 STORES = {"s3": s3, "gs": gcs}
-
-
-HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 
 
 @contextlib.contextmanager
@@ -158,7 +131,10 @@ def proxy_to(port: int, folder: Path) -> Iterator[dict[str, str]]:
     `CURL_CA_BUNDLE`: so a proxy here, whose certificate says that it is Google, hands its requests
     to the emulator.
     """
-    certificate, key = _certificate(folder)
+    from werkzeug.serving import make_ssl_devcert
+
+    # Of this domain and of all below it.
+    certificate, key = make_ssl_devcert(str(folder / "google"), cn="googleapis.com")
     _Proxy.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _Proxy.context.load_cert_chain(certificate, key)
     _Proxy.port = port
@@ -167,7 +143,7 @@ def proxy_to(port: int, folder: Path) -> Iterator[dict[str, str]]:
     try:
         yield {
             "https_proxy": f"http://127.0.0.1:{server.server_port}",
-            "CURL_CA_BUNDLE": str(certificate),
+            "CURL_CA_BUNDLE": certificate,
             "NO_GCE_CHECK": "true",
             "no_proxy": "127.0.0.1",  # gRPC between workers heeds the proxy too.
         }
@@ -203,7 +179,7 @@ class _Proxy(http.server.BaseHTTPRequestHandler):
             if name.lower() not in ("content-length", "transfer-encoding", "connection"):
                 # Where to upload to: the emulator does not know by which name it is known.
                 here = f"http://127.0.0.1:{self.port}"
-                self.send_header(name, value.replace(here, f"https://{HOSTS[0]}"))
+                self.send_header(name, value.replace(here, "https://www.googleapis.com"))
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command != "HEAD":
@@ -224,33 +200,3 @@ class _Proxy(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_) -> None:
         pass
-
-
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    """Writes a certificate of Google's hosts, signed by itself, and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(map(x509.DNSName, HOSTS)), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    paths = folder / "google.pem", folder / "google.key"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private = serialization.PrivateFormat.PKCS8
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
-    )
-    return paths

@@ -14,12 +14,8 @@ def cds_config(tmp_path_factory) -> Path:
         "seed": 7,
         "cds": {
             "translator": {
-                "hidden_size": 16,
-                "encoder_layers": 1,
-                "decoder_layers": 1,
-                "num_attention_heads": 2,
-                "intermediate_size": 32,
-                "dropout": 0.0,
+                **{"encoder_layers": 1, "decoder_layers": 1, "num_attention_heads": 2},
+                **{"hidden_size": 16, "intermediate_size": 32, "dropout": 0.0},
             },
             "vocab_size": 600,
             "batch_size": 8,
@@ -51,7 +47,4 @@ def train_cds(cds_config, bitext_dir, vocab_file):
 
 @pytest.fixture(scope="session")
 def cds_run(made_once, train_cds) -> Path:
-    def write(path: Path) -> None:
-        assert train_cds(path) == 0
-
-    return made_once("cds_run", write)
+    return made_once("cds_run", train_cds)

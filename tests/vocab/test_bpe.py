@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 import sentencepiece
 from hypothesis import given
@@ -48,24 +50,20 @@ def test_words_are_weighted_as_by_smoothing():
     assert bpe.smooth(counts, 0.0) == {"a": 4, "b": 1, "猫": 2, "犬": 2}
 
 
-def test_the_file_is_all_that_there_is_to_the_model(tokens, processor, tmp_path):
+def test_the_file_is_all_that_there_is_to_the_model(tokens, processor):
     """The model made of the tokens splits as the one that SentencePiece learned."""
-    learned = tmp_path / "learned.model"
+    model = io.BytesIO()
     lines = [*SENTENCES, *(text for language in LANGUAGES for text in sentences_of(language))]
-    with open(learned, "wb") as file:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
-            model_writer=file,
-            model_type="bpe",
-            vocab_size=300,
-            hard_vocab_limit=False,
-            character_coverage=1.0,
-            normalization_rule_name="identity",
-            bos_id=-1,
-            eos_id=-1,
-            minloglevel=2,
-        )
-    theirs = sentencepiece.SentencePieceProcessor(model_file=str(learned))
+    options = {"model_type": "bpe", "vocab_size": 300, "hard_vocab_limit": False}
+    options |= {"normalization_rule_name": "identity", "bos_id": -1, "eos_id": -1}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        character_coverage=1.0,
+        minloglevel=2,
+        **options,
+    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     names = [theirs.id_to_piece(number) for number in range(1, theirs.get_piece_size())]
     ours = sentencepiece.SentencePieceProcessor(model_proto=bpe.model_of([*RESERVED, *names]))
     for line in [*lines, "unseen Ж ☃", ""]:

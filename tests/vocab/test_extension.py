@@ -10,30 +10,30 @@ from vocab.extension import Spelling, find_pieces, measure
 from vocab.wordpiece import WordPiece
 
 LETTERS = ["[UNK]", *"abcd", *(f"##{letter}" for letter in "abcd")]
-BASHKIR = {
-    "Башҡортостан": 9, "Башҡорт": 6, "Республикаһы": 8, "республика": 5, "һәм": 20, "тел": 3,
-    "телдә": 4, "телдең": 4, "өсөн": 7, "менән": 9, "булған": 5, "булғандар": 2,
-}  # fmt: skip
 
 
 def find(tokens, words, add, **options):
     return find_pieces(tokens, words, add, max_bytes_per_word=100, **options)
 
 
-def test_what_saves_most_comes_first():
-    # A whole "abcd" saves 3 of 4 tokens each time, "##cd" 1 of those of "abcd" that are left, none.
-    found = find(LETTERS, {"xx": {"abcd": 10, "ab": 7, "cc": 1}}, 1)
-    assert found == ["abcd"]
-    found = find(LETTERS, {"xx": {"abcd": 10, "ab": 7, "cc": 1}}, 2)
-    assert found == ["abcd", "ab"]
+@pytest.mark.parametrize(
+    ("words", "add", "expected"),
+    [
+        # A whole "abcd" saves 3 of 4 tokens each time, "##cd" then none that are left.
+        ({"abcd": 10, "ab": 7, "cc": 1}, 1, ["abcd"]),
+        ({"abcd": 10, "ab": 7, "cc": 1}, 2, ["abcd", "ab"]),
+        # An unknown letter comes with the pieces that need it: 3 * 30, 50 and 2 tokens.
+        ({"ab": 50, "ñañ": 30, "ñ": 2}, 3, ["ñañ", "ab", "ñ"]),
+        ({"a": 5, "cd": 1}, 10, []),
+    ],
+)
+def test_what_saves_most_comes_first(words, add, expected):
+    assert find(LETTERS, {"xx": words}, add) == expected
 
 
-def test_letters_that_are_unknown_come_with_the_pieces_that_need_them():
-    words = {"xx": {"ab": 50, "ñañ": 30, "ñ": 2}}
-    found = find(LETTERS, words, 3)
-    assert found == ["ñañ", "ab", "ñ"]  # 3 * 30, 50 and 2 tokens
-    both = WordPiece([*LETTERS, *found], max_bytes_per_word=100)
-    assert measure(both, words["xx"]).unknown == 0
+def test_the_spelling_of_words():
+    pieces = WordPiece(LETTERS, max_bytes_per_word=100)
+    assert measure(pieces, {"abc": 4, "ñ": 2}) == Spelling(words=6, tokens=14, unknown=2)
 
 
 def test_small_languages_get_their_share():
@@ -45,19 +45,6 @@ def test_small_languages_get_their_share():
     assert sorted("a" in piece for piece in even) == [False, False, True, True]
     by_size = find(LETTERS, words, 4, smoothing_exponent=1.0)
     assert all("a" in piece for piece in by_size)
-
-
-def test_real_words_in_another_script():
-    before = WordPiece(LETTERS, max_bytes_per_word=100)
-    assert measure(before, BASHKIR) == Spelling(sum(BASHKIR.values()), 82, 82)
-    found = find(LETTERS, {"ba": BASHKIR}, 60)
-    after = measure(WordPiece([*LETTERS, *found], max_bytes_per_word=100), BASHKIR)
-    assert after.unknown == 0 and after.tokens < 1.5 * after.words
-    assert "һәм" in found and not set(found) & set(LETTERS)
-
-
-def test_nothing_to_add():
-    assert find([*LETTERS, "ab"], {"xx": {"ab": 5, "cd": 1}}, 10) == []
 
 
 @given(

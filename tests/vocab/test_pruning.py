@@ -14,6 +14,7 @@ from vocab.wordpiece_file import RESERVED_TOKENS
 
 PIECES = "a ##a ab ##ab b ##b c ##c é ##é . 猫 ##猫 ไ ##ท".split()  # noqa: SIM905
 TOKENS = [*RESERVED_TOKENS, *PIECES]
+LETTERS = [chr(0x4E00 + number) for number in range(1000)]
 
 
 def counted(texts, tokens=TOKENS):
@@ -56,20 +57,14 @@ def test_kept_pieces(texts, pieces):
 )
 def test_pieces_of_scripts(scripts, pieces):
     assert kept(pieces_of_scripts(TOKENS, scripts)) == pieces
-
-
-def test_a_joiner_alone_is_punctuation():
-    assert pieces_of_scripts(["##", "#", "a"], ["Thai"]) == {"##", "#"}
+    assert pieces_of_scripts(["##", "#", "a\u4e00\u0e01"], scripts) == {"##", "#"}
 
 
 def test_a_tenth_tells_what_others_would_lose():
     assert counted(["ab", "b"] * 500).changed_share() == 0
-    # Every text has a piece that no other has.
-    tokens = [*RESERVED_TOKENS, *(chr(0x4E00 + number) for number in range(1000))]
-    counter = counted(tokens[len(RESERVED_TOKENS) :], tokens)
-    assert counter.changed_share() == 1 and counter.texts == 1000
-    # They keep their pieces all the same.
-    assert len(counter.pieces) == 1000
+    # Every text has a piece that no other has. They keep their pieces all the same.
+    counter = counted(LETTERS, [*RESERVED_TOKENS, *LETTERS])
+    assert counter.changed_share() == 1 and counter.texts == len(counter.pieces) == 1000
     # Languages that take turns are both among them.
     counter = counted(["ab", "猫"] * 100 + ["é"] * 2)
     assert {frozenset({"ab"}), frozenset({"猫"})} <= set(counter._held_out)
@@ -78,14 +73,12 @@ def test_a_tenth_tells_what_others_would_lose():
 
 def test_many_texts_are_not_all_held_in_memory(monkeypatch):
     monkeypatch.setattr("vocab.pruning._MOST_HELD_OUT", 20)
-    tokens = [*RESERVED_TOKENS, *(chr(0x4E00 + number) for number in range(1000))]
-    texts = tokens[len(RESERVED_TOKENS) :]
-    counter = counted(texts, tokens)
+    counter = counted(LETTERS, [*RESERVED_TOKENS, *LETTERS])
     held_out = set().union(*counter._held_out)
     assert len(counter._held_out) == len(held_out) == 20
-    assert held_out | counter._of_others == set(texts) and not held_out & counter._of_others
+    assert held_out | counter._of_others == set(LETTERS) and not held_out & counter._of_others
     # From all of the corpus.
-    places = sorted(texts.index(piece) for piece in held_out)
+    places = sorted(LETTERS.index(piece) for piece in held_out)
     assert places[5] > 100 and places[-5] > 600 and places[0] < 300
 
 

@@ -16,7 +16,7 @@ from beam_pipelines.word_counts import WordCounter
 from labse_tf.demo.corpus.sources import SOURCES, list_files, read_raw_pairs
 from labse_tf.tokenization.wordpiece import WordPieceTokenizer
 from vocab import wordpiece_file
-from vocab.basic_tokenizer import has_other_space, split_words
+from vocab.basic_tokenizer import has_other_space
 from vocab.learner import learn
 from vocab.wordpiece import UNKNOWN, WordPiece
 
@@ -51,41 +51,34 @@ def test_pieces_by_hand(word, pieces):
     assert WordPiece(PIECES, max_bytes_per_word=100).split(word) == tuple(pieces)
 
 
-def test_a_text_by_hand():
+def test_texts_by_hand():
     wordpiece = WordPiece(PIECES, max_bytes_per_word=100)
-    assert wordpiece.tokenize(" ab.aé  xa#ab\u200bab ") == [
-        *("ab", ".", "a", "##é", "[UNK]", "#", "ab", "ab")
-    ]
+    expected = ["ab", ".", "a", "##é", "[UNK]", "#", "ab", "ab"]
+    assert wordpiece.tokenize(" ab.aé  xa#ab\u200bab ") == expected
     assert wordpiece.tokenize(" \t") == []
-
-
-@pytest.mark.parametrize("limit, is_too_long", [(8, True), (9, False), (10, False)])
-def test_the_limit_is_in_bytes(limit, is_too_long):
-    wordpiece = WordPiece(PIECES, max_bytes_per_word=limit)  # ไทย has 9
-    assert wordpiece.is_too_long("ไทย") == is_too_long
-    assert (wordpiece.split("ไทย") == (UNKNOWN,)) == is_too_long
-
-
-def test_spaces_divide_words_where_no_piece_has_one():
     text = "a\u00a0ab\u3000\u202f.\u2028b"
-    assert WordPiece(PIECES, max_bytes_per_word=100).tokenize(text) == ["a", "ab", ".", "b"]
+    assert wordpiece.tokenize(text) == ["a", "ab", ".", "b"]
+    # Spaces divide words only where no piece has one.
     older = WordPiece([*PIECES, "##\u00a0", "##ab\u3000"], max_bytes_per_word=100)
     # TF Text's words: `a ab  `, the mark, and a line separator with its letter.
     assert older.tokenize(text) == ["[UNK]", ".", "[UNK]"]
     assert older.tokenize("a\u00a0ab\u3000.") == ["a", "##\u00a0", "##ab\u3000", "."]
 
 
-def test_a_word_too_long_to_remember():
-    wordpiece = WordPiece(PIECES, max_bytes_per_word=100_000)
-    assert wordpiece.split("a" + "b" * 99_999) == ("ab", *["##b"] * 99_998)
+@pytest.mark.parametrize("limit, is_too_long", [(8, True), (9, False), (100_000, False)])
+def test_the_limit_is_in_bytes(limit, is_too_long):
+    wordpiece = WordPiece(PIECES, max_bytes_per_word=limit)  # ไทย has 9
+    assert wordpiece.is_too_long("ไทย") == is_too_long
+    assert (wordpiece.split("ไทย") == (UNKNOWN,)) == is_too_long
+    # Too long to be remembered.
+    expected = (UNKNOWN,) if limit < 100 else ("ab", *["##b"] * 99_998)
+    assert wordpiece.split("a" + "b" * 99_999) == expected
 
 
-@pytest.mark.parametrize(
-    "tokens, limit, problem", [([], 1, "tokens is empty"), (["a"], 0, "max_bytes_per_word is 0")]
-)
-def test_refuses(tokens, limit, problem):
-    with pytest.raises(ValueError, match=problem):
-        WordPiece(tokens, max_bytes_per_word=limit)
+def test_refusals():
+    for tokens, limit, problem in (([], 1, "tokens is empty"), (["a"], 0, "per_word is 0")):
+        with pytest.raises(ValueError, match=problem):
+            WordPiece(tokens, max_bytes_per_word=limit)
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +95,8 @@ def names():
 @pytest.fixture(scope="module")
 def spaced(names):
     """Each kind of space after each name, before a mark too, as in French."""
-    spaces = itertools.cycle(SPACES)
-    return [
-        f"{name}{space}! {name}{space}{name}" for name, space in zip(names, spaces, strict=False)
-    ]
+    pairs = zip(names, itertools.cycle(SPACES), strict=False)
+    return [f"{name}{space}! {name}{space}{name}" for name, space in pairs]
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +108,6 @@ def names_vocab_file(spaced, tmp_path_factory):
     tokens = learn(counter.take()["xx"], 6000, wordpiece_file.RESERVED_TOKENS, **size)
     path = tmp_path_factory.mktemp("names") / "vocab.txt"
     wordpiece_file.write(path, tokens)
-    return path
-
-
-@pytest.fixture(scope="module")
-def older_vocab_file(names_vocab_file, tmp_path_factory):
-    path = tmp_path_factory.mktemp("older") / "vocab.txt"
-    pieces = [joiner + piece for piece in ("\u00a0", "\u00a0a", "\u3000") for joiner in ("", "##")]
-    wordpiece_file.write(path, [*wordpiece_file.read(names_vocab_file), *pieces])
     return path
 
 
@@ -157,25 +140,27 @@ def test_text_with_other_spaces_has_the_tokens_of_hugging_face(spaced, names_voc
 
 
 def assert_same_tokens(vocab_file, texts, limit):
+    """Returns the tokens of ours and of TensorFlow's graph, which are equal."""
     original = WordPieceTokenizer(vocab_file, max_bytes_per_word=limit)
     ours = WordPiece(original.tokens, max_bytes_per_word=limit)
-    expected = [
-        [original.tokens[token] for token in row] for row in original(tf.constant(texts)).to_list()
-    ]
+    rows = original(tf.constant(texts)).to_list()
+    expected = [[original.tokens[token] for token in row] for row in rows]
     assert [ours.tokenize(text) for text in texts] == expected
     return expected
 
 
 @settings(max_examples=30)
 @given(texts=st.lists(ANY_TEXT, min_size=1, max_size=20))
-def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(older_vocab_file, texts):
+def test_the_tokens_of_tf_text_on_any_text_with_spaces_in_pieces(names_vocab_file, texts):
     """TF Text itself, with a vocabulary as earlier versions learned them."""
-    original = tf_text.BertTokenizer(str(older_vocab_file), lower_case=False)
-    tokens = wordpiece_file.read(older_vocab_file)
-    expected = original.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
-    assert [[tokens[token] for token in row] for row in expected] == assert_same_tokens(
-        older_vocab_file, texts, 100
-    )
+    path = names_vocab_file.with_name("older.txt")
+    if not path.exists():
+        pieces = ["\u00a0", "##\u00a0", "\u00a0a", "##\u00a0a", "\u3000", "##\u3000"]
+        wordpiece_file.write(path, [*wordpiece_file.read(names_vocab_file), *pieces])
+    original, tokens = tf_text.BertTokenizer(str(path), lower_case=False), wordpiece_file.read(path)
+    rows = original.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
+    expected = [[tokens[token] for token in row] for row in rows]
+    assert expected == assert_same_tokens(path, texts, 100)
 
 
 @pytest.mark.parametrize("limit", [20, 600])
@@ -183,16 +168,11 @@ def test_the_tokens_of_tf_text_on_names_in_all_scripts(names, names_vocab_file, 
     # A dozen joined to a text with and without spaces.
     dozens = [names[start : start + 12] for start in range(0, len(names), 12)]
     texts = [space.join(dozen) for dozen in dozens for space in (" ", "")]
+    texts += ["", " ", "แมว" * 300, "a" * 101, "ß" * 50, "[UNK] [CLS] ##a"]
     tokens = assert_same_tokens(names_vocab_file, texts, limit)
     known = [sum(token != UNKNOWN for token in row) for row in tokens]
     # Both kinds come up, or this would prove little.
     assert sum(known) > 5000 and any(UNKNOWN in row for row in tokens)
-
-
-@pytest.mark.parametrize("limit", [9, 100, 600])
-def test_the_tokens_of_tf_text_on_sentences(vocab_file, multilingual_sentences, limit):
-    texts = [*multilingual_sentences, "", " ", "แมว" * 300, "a" * 101, "ß" * 50, "[UNK] [CLS] ##a"]
-    assert_same_tokens(vocab_file, texts, limit)
 
 
 @settings(max_examples=30)
@@ -201,13 +181,3 @@ def test_the_tokens_of_tf_text_on_sentences(vocab_file, multilingual_sentences, 
 @example(texts=["¶00", "—แa"], limit=2)
 def test_the_tokens_of_tf_text_on_any_text(names_vocab_file, texts, limit):
     assert_same_tokens(names_vocab_file, texts, limit)
-
-
-@given(st.text("abé.ไท ", max_size=60), st.integers(1, 60))
-def test_known_pieces_spell_the_words(text, limit):
-    wordpiece = WordPiece(PIECES, max_bytes_per_word=limit)
-    for word in split_words(text):
-        pieces = wordpiece.split(word)
-        if pieces != (UNKNOWN,):
-            assert pieces[0] + "".join(piece.removeprefix("##") for piece in pieces[1:]) == word
-            assert not wordpiece.is_too_long(word)

@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from export.model_dir import (
-    asset_file,
-    check_options,
-    describe,
-    export,
-    write_facts,
-    write_tokens,
-)
+from export.model_dir import asset_file, check_options, describe, export, write_facts
 from export.onnx import save_onnx
 from export.saved_models import save_encoder
 from export.source import Source
@@ -98,8 +91,7 @@ def import_laser_2018(
     check_dictionary(list(pieces), dictionary, files[VOCAB_FILE])
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as folder:
-        with asset_file() as vocab_file:
-            write_tokens(vocab_file, source.tokens)
+        with asset_file(source.tokens) as vocab_file:
             encoder = pack_table(source, table).encoder
             save_encoder(encoder, folder.resolve() / "encoder", vocab_file=vocab_file)
         for name, file in files.items():
