@@ -19,13 +19,6 @@ _LICENCES = frozenset(
     + ("cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "openrail")
 )
 _TAGS = ("feature-extraction", "sentence-similarity", "bitext-mining", "LaBSE")
-# The types that the Hub and MTEB have for our tasks.
-_TYPES = {
-    **dict.fromkeys(("tatoeba", "bucc", "un", "retrieval", "xsim"), "BitextMining"),
-    "sts": "STS",
-    **dict.fromkeys(("classify", "xnli", "senteval"), "Classification"),
-    "paraphrase": "PairClassification",
-}
 _PIECES = {
     "wordpiece": "cased WordPieces",
     "bpe": "cased byte-pair encodings",
@@ -73,11 +66,12 @@ def _hub_metadata(facts: dict[str, Any], results: Iterable[dict[str, Any]]) -> d
 
 
 def _describe_result(record: dict[str, Any]) -> dict[str, Any]:
-    task = record["task"]
-    value = 100 * primary_figure(find_task(task), record)
+    task = find_task(record["task"])
+    value = 100 * primary_figure(task, record)
+    kind = getattr(task, "TYPE", "sentence-similarity")
     data = os.path.basename(os.path.normpath(record["data"]["path"]))
     return {
-        "task": {"type": _TYPES.get(task, "sentence-similarity"), "name": task},
+        "task": {"type": kind, "name": record["task"]},
         "dataset": {"type": data, "name": data},
         "metrics": [{"type": record["primary_metric"], "value": round(value, 2)}],
     }

@@ -19,9 +19,8 @@ the first batch. Some filters also have
   model_path    the folder of files that it reads on the workers, "" for none
   from_options  builds it, if its options have further rules
 
-To add a filter, write its file, as short as `length_ratio.py`; nothing else needs to change. The
-help of the commands imports these files, so they import Beam, NumPy and other large libraries
-inside functions.
+docs/architecture.md says how to add a filter. The help of the commands imports these files, so they
+import Beam, NumPy and other large libraries inside functions.
 """
 
 from __future__ import annotations

@@ -77,6 +77,7 @@ class Task(Protocol):
       describe(record): returns the `Result` from which the table, the plot and the comparison are
         made; without it they have the main figure alone.
       LOWER_IS_BETTER: True for an error.
+      TYPE: what MTEB and the Hugging Face Hub call such a task, for the model card.
       FOLDERS: names of folders that `labse eval all` takes for its data.
       KEEPS_VECTORS: True if it keeps vectors itself, on disk; `labse eval all` keeps those of other
         tasks in memory.

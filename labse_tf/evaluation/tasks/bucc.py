@@ -28,6 +28,7 @@ from labse_tf.progress import Progress
 from labse_tf.retrieval.mining import MARGINS, RETRIEVALS, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import nearest, nearest_both
 
+TYPE = "BitextMining"
 PRIMARY_METRIC = "f1"
 FOLDERS = ("bucc", "bucc2018")
 DATA = """\

@@ -34,6 +34,7 @@ from labse_tf.evaluation.result import Column, Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns
 
+TYPE = "Classification"
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("mldoc", "sentiment", "classify")
 DATA = (

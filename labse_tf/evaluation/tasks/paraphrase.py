@@ -23,6 +23,7 @@ from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import NO_LABEL, ScoredPairs, find_files, read_columns
 from labse_tf.files.textio import read_lines
 
+TYPE = "PairClassification"
 PRIMARY_METRIC = "average_precision"
 FOLDERS = ("pawsx", "x-final")
 DATA = "{dev,test}.<lang>.tsv of two sentences and 0 or 1, or PAWS-X's <lang>/{dev,test}_2k.tsv"

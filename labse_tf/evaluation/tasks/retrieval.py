@@ -20,6 +20,7 @@ from labse_tf.files.corpus_files import BITEXT, find_corpus_files
 from labse_tf.files.textio import read_pairs
 from labse_tf.progress import Progress
 
+TYPE = "BitextMining"
 PRIMARY_METRIC = "average"
 FOLDERS = ("retrieval",)
 DATA = "<lang>.tsv: each sentence's translation among the file's, both directions"

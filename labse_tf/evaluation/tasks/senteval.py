@@ -31,6 +31,7 @@ from labse_tf.evaluation.texts import AGAIN, read_columns, read_scores
 from labse_tf.files.corpus_files import find_packed
 from labse_tf.progress import Progress
 
+TYPE = "Classification"
 PRIMARY_METRIC = "average"
 FOLDERS = ("senteval",)
 DATA = (

@@ -24,6 +24,7 @@ from labse_tf.evaluation.result import Column, Part, Result, mean_of
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import ScoredPairs, find_files, read_columns, read_scores
 
+TYPE = "STS"
 PRIMARY_METRIC = "spearman"
 FOLDERS = ("sts",)
 DATA = "<set>/<name>.tsv of score, sentence 1, sentence 2: Pearson and Spearman"

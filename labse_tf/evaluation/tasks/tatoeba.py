@@ -41,6 +41,7 @@ from labse_tf.evaluation.texts import find_files, read_aligned, side_of
 from labse_tf.languages import find_paper_code
 from labse_tf.progress import Progress
 
+TYPE = "BitextMining"
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("tatoeba",)
 DATA = """\

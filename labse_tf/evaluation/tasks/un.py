@@ -36,6 +36,7 @@ from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import INDEXES, search_both
 from labse_tf.retrieval.vectors import open_vectors
 
+TYPE = "BitextMining"
 PRIMARY_METRIC = "p_at_1"
 FOLDERS = ("un",)
 KEEPS_VECTORS = True

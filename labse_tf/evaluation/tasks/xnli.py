@@ -40,6 +40,7 @@ from labse_tf.evaluation.texts import (
 )
 from labse_tf.files.corpus_files import find_packed
 
+TYPE = "Classification"
 PRIMARY_METRIC = "accuracy"
 FOLDERS = ("xnli", "XNLI-1.0")
 DATA = (

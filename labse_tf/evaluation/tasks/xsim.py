@@ -28,6 +28,7 @@ from labse_tf.languages import find_code
 from labse_tf.progress import Progress
 from labse_tf.retrieval.mining import MARGINS, margin_scores
 
+TYPE = "BitextMining"
 PRIMARY_METRIC = "error"
 FOLDERS = ("flores", "flores200", "ntrex128")
 LOWER_IS_BETTER = True
