@@ -42,6 +42,7 @@ from beam_pipelines.runtime.storage import (
 )
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import CorpusFile
+from labse_tf.files.outputs import changed_settings
 from labse_tf.files.record_kinds import ENGLISH, kind_of_record
 from labse_tf.languages import is_code
 from vocab.basic_tokenizer import plain_spaces, split_words
@@ -175,11 +176,10 @@ def _is_kept(folder: str, origin: dict) -> bool:
         kept = read_json(path)
     except ValueError as error:
         raise InputError(f"is damaged ({error})", path=path, remedy="remove the folder") from error
-    if kept == origin:
+    before, now = ({**one, **one.get("settings", {}), "settings": None} for one in (kept, origin))
+    if not (names := changed_settings(before, now)):
         return True
-    before, now = ({**one, **one.get("settings", {})} for one in (kept, origin))
-    names = [name for name in now if before.get(name) != now[name] and name != "settings"]
-    problem = f"holds word counts of a job that differs in {', '.join(names)}"
+    problem = f"holds word counts of a job with other settings ({', '.join(names)})"
     remedy = "name another folder for --counts, or remove this one"
     raise InputError(problem, path=folder, remedy=remedy)
 

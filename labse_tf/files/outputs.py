@@ -250,9 +250,7 @@ def _resume(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
     """Empties a folder of finished work, unless it is of a job with the same settings."""
     file = folder / _SETTINGS
     if file.is_file():
-        before = json.loads(file.read_text("utf-8"))
-        # None and absent are the same: an option that is new and not given changes nothing.
-        names = [name for name in settings | before if before.get(name) != settings.get(name)]
+        names = changed_settings(json.loads(file.read_text("utf-8")), settings)
         if not names:
             return
         if not overwrite:
@@ -261,6 +259,14 @@ def _resume(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
             raise InputError(f"{problem} ({', '.join(names)})", path=folder, remedy=remedy)
     empty(folder)
     write_json(file, settings, overwrite=True)
+
+
+def changed_settings(kept: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """Returns the names whose values differ between an earlier job and this one.
+
+    None and absent are the same: an option that is new and not given changes nothing.
+    """
+    return [name for name in wanted | kept if kept.get(name) != wanted.get(name)]
 
 
 def describe_files(path: Path) -> list[list]:

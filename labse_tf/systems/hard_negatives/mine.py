@@ -30,6 +30,7 @@ from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, CorpusFile, find_plain_files
 from labse_tf.files.local_paths import local_path
 from labse_tf.files.outputs import (
+    changed_settings,
     check_free,
     emptied,
     empty,
@@ -130,8 +131,7 @@ def _start(out: Path, settings: dict[str, Any], *, overwrite: bool) -> dict[str,
     """Returns the report so far; without one, or with `overwrite`, empties the folder."""
     if (out / REPORT).is_file() and not overwrite:
         report = json.loads((out / REPORT).read_text("utf-8"))
-        before = report.get("settings", {})
-        if changed := [key for key in settings if before.get(key) != settings[key]]:
+        if changed := changed_settings(report.get("settings", {}), settings):
             problem = f"holds negatives mined with other settings ({', '.join(changed)})"
             raise InputError(problem, path=out, remedy="choose another --out, or add --overwrite")
         return report
