@@ -118,18 +118,6 @@ CHECKPOINT = """
 """
 
 
-def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, OVERWRITE)
-
-
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, INPUTS)
-
-
-def add_dim(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, DIM)
-
-
 def add_init(parser: argparse.ArgumentParser) -> None:
     """Adds --init and --init-checkpoint."""
     add_options(
