@@ -23,7 +23,9 @@ from labse_tf.files.local_paths import local_path, scheme_of
 
 PARTIAL_SUFFIX, _WORK_SUFFIX = ".partial", ".work"
 PLOT_FORMATS = ("png", "svg", "pdf")
-_NO_PART = (".html", ".json", ".pdf", ".png", ".svg")
+# Outputs are made in such folders beside their places.
+_BESIDE = (PARTIAL_SUFFIX, ".parts", _WORK_SUFFIX)
+_NO_PART = (".html", ".json", ".pdf", ".png", ".svg")  # Figures may be replaced inside an input.
 # The disk is full, the quota is used up, or a file exceeds the size limit.
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SETTINGS = "settings.json"
@@ -65,14 +67,18 @@ def check_apart(output: str, inputs: Iterable[str], *, overwrite: bool = False) 
 
     All are paths or URLs of stores; inputs may be globs. Inputs that do not exist are ignored.
     """
-    # A model dir or figures may be replaced inside an input.
-    may_be_inside = output.endswith(_NO_PART) or os.path.isfile(os.path.join(output, "model.json"))
-    may_be_inside |= not (overwrite and os.path.exists(output))
+    is_model = os.path.isfile(os.path.join(output, "model.json"))
+    is_part = overwrite and os.path.exists(output) and not (is_model or output.endswith(_NO_PART))
     for name in inputs:
-        is_there = scheme_of(name) or os.path.lexists(local_path(name))
-        for one in [name] if is_there else glob.glob(local_path(name)):
+        found = [name] if scheme_of(name) else [local_path(name)]
+        if overwrite and os.path.isdir(found[0]):
+            found += (str(path) for path in Path(found[0]).rglob("*") if path.is_symlink())
+        elif not scheme_of(name) and not os.path.lexists(found[0]):
+            found = glob.glob(found[0])
+        for one in found:
             inside, around = is_within(output, one), is_within(one, output)
-            if around and (inside or overwrite) or inside and not may_be_inside:
+            beside = any(is_within(one, f"{output.rstrip('/')}{end}") for end in _BESIDE)
+            if beside or around and (inside or overwrite) or inside and is_part:
                 problem = f"would replace the input {one}, or a part of it"
                 raise InputError(problem, path=output, remedy="name another output")
 

@@ -196,8 +196,12 @@ def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     Raises:
       InputError: if no two neighbouring columns hold text.
     """
-    head = list(islice(lines, _HEAD_LINES))
-    lines = itertools.chain(head, lines)
+    head, fault = [], []
+    try:
+        head.extend(islice(lines, _HEAD_LINES))
+    except InputError as error:
+        fault.append(error)
+    lines = itertools.chain(head, _raise(fault), lines)
     rows = [line.split("\t") for _, line in head if isinstance(line, str)]
     width = statistics.mode(map(len, rows)) if rows else 0
     rows = [row for row in rows if len(row) >= width]
@@ -212,6 +216,13 @@ def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     remedy = "keep source<TAB>target, for example with `cut -f2,3`"
     problem = "its columns are not recognised: no two neighbouring ones hold text, but numbers or "
     raise InputError(f"{problem}URLs", path=name, line=1, remedy=remedy)
+
+
+def _raise(errors: Sequence[InputError]) -> Lines:
+    """Raises an error, if there is one, when iteration comes to it: the lines before are good."""
+    yield from ()
+    for error in errors:
+        raise error
 
 
 def split_pair(

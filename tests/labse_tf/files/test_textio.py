@@ -162,3 +162,13 @@ def test_pairs(tmp_path):
     ):
         error = refused(read_pairs, put(tmp_path, text, name="de.tsv"))
         assert error.line == line and problem in error.problem
+
+
+def test_pairs_before_a_damaged_place_are_read(tmp_path):
+    """Even if it lies within the first lines, which tell the columns."""
+    lines = "".join(f"{number} cats\t{number} Katzen\n" for number in range(5))
+    path = tmp_path / "de.tsv.gz"
+    path.write_bytes(gzip.compress(lines.encode())[:-12])
+    pairs = read_pairs(path)
+    assert next(pairs)[1:] == ("0 cats", "0 Katzen")
+    assert "damaged or truncated" in refused(lambda _: pairs, path).problem
