@@ -2,8 +2,7 @@
 
 Test files are taken if they changed, if they are in the folder of a changed file, or if they import
 a changed module, the nearest first, for 35 seconds. If nothing changed, all files are taken. Slow
-tests and those that need a trained model are left out. The last lines name the files that were not
-reached.
+tests and those that need a trained model are left out. The last lines name what is left out.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ NOT_REACHED = f"not reached in {SECONDS} seconds"
 
 _started = time.monotonic()
 _near: dict[str, int] = {}
+_slow: dict[str, int] = {}  # File -> number of slow tests.
 
 
 def pytest_configure(config):
@@ -44,6 +44,11 @@ def pytest_configure_node(node):
     node.workerinput["near"] = _near
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _slow.update(node.workeroutput.get("slow", {}))  # All processes collect the same.
+
+
 def pytest_ignore_collect(collection_path):
     if collection_path.is_file() and collection_path.name.startswith("test_"):
         return str(collection_path.relative_to(ROOT)) not in _near
@@ -52,7 +57,8 @@ def pytest_ignore_collect(collection_path):
 
 def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if not _is_slow(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    _slow.update(Counter(_file(item) for item in items if _is_slow(item)))
+    getattr(config, "workeroutput", {})["slow"] = _slow
     items[:] = sorted(kept, key=lambda item: _near[_file(item)])
 
 
@@ -63,10 +69,15 @@ def pytest_runtest_setup(item):
 
 def pytest_terminal_summary(terminalreporter):
     skipped = terminalreporter.stats.get("skipped", [])
-    late = [report.nodeid for report in skipped if NOT_REACHED in str(report.longrepr)]
-    if late:
-        terminalreporter.section(f"left to make test: {len(late)} tests, {NOT_REACHED}")
-        for file, count in sorted(Counter(name.partition("::")[0] for name in late).items()):
+    late = Counter(
+        report.nodeid.partition("::")[0]
+        for report in skipped
+        if NOT_REACHED in str(report.longrepr)
+    )
+    for reason, files in ((NOT_REACHED, late), ("slow, or need a trained model", _slow)):
+        if files:
+            terminalreporter.section(f"left out: {sum(files.values())} tests, {reason}")
+        for file, count in sorted(files.items()):
             terminalreporter.write_line(f"{count:5} {file}")
 
 
