@@ -289,8 +289,7 @@ class WordCounter:
     def take(self) -> dict[str, collections.Counter[str]]:
         """Returns language -> word -> count, and resets the counter."""
         self._split_pieces()
-        words = self._words
-        self.__init__()
+        words, self._words = self._words, collections.defaultdict(collections.Counter)
         return words
 
     def _split_pieces(self) -> None:
@@ -318,9 +317,7 @@ def _write_words(
     for language, words in parts:
         counts[language].update(words)
     # Sorted, because a sum of floats depends on the order, and the order of arrival on the runner.
-    tokens = {
-        language: total for (language, name), total in sorted(totals.items()) if name == WORDS
-    }
+    tokens = {one: total for (one, name), total in sorted(totals.items()) if name == WORDS}
     weighted = weigh_counts(counts, smoothing_coefficients(tokens, settings.smoothing_exponent))
     rounded = ((word, round(weight)) for word, weight in sorted(weighted.items()))
     least = max(1, settings.min_word_count)

@@ -172,15 +172,12 @@ def ApplyFilters(
     others, models = divide_models(filters)
     if options.scores or options.from_scores:
         others, models = list(filters), []
-    batches, first = batches | "Filters" >> drop_step(
-        _filter_batch, others, options, True, **learned
-    )
-    counted = [first]
+    drop = drop_step(_filter_batch, others, options, True, **learned)
+    batches, *counted = batches | "Filters" >> drop
     for model in models:
         scored = batches | f"Score {model.name}" >> model.scoring_step()
-        batches, one = scored | f"Drop {model.name}" >> drop_step(
-            _filter_batch, [model], options, False
-        )
+        drop = drop_step(_filter_batch, [model], options, False)
+        batches, one = scored | f"Drop {model.name}" >> drop
         counted.append(one)
     return batches, counted
 

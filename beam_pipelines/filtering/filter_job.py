@@ -94,9 +94,8 @@ class FilterCorpus(beam.PTransform):
         counted, limits = [], list(self.filters)
         if self.text is not None:
             lines, unprepared, passages = batches | "Prepare" >> PrepareText(self.text, options)
-            left, repeated = passages | "Deduplicate spans" >> RemoveDuplicateSpans(
-                self.shuffle, options
-            )
+            deduplicate = RemoveDuplicateSpans(self.shuffle, options)
+            left, repeated = passages | "Deduplicate spans" >> deduplicate
             batches = (lines, left) | "Sentences" >> beam.Flatten()
             counted += [unprepared, repeated]
             limits[:0] = [*self.text.limits(), Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN)]
@@ -106,23 +105,19 @@ class FilterCorpus(beam.PTransform):
             batches = batches | "Hold" >> HoldBatches(self.shuffle, self._record_type)
         if options.scores:
             batches = batches | "Score" >> ScoreBatches(self.filters, learned)
+            folder, learned = join(self.folder, SCORES), {}
             batches | "Write scores" >> WriteScores(
-                join(self.folder, SCORES), shards, self.filters, self._record_type, self.shuffle
+                folder, shards, self.filters, self._record_type, self.shuffle
             )
-            learned = {}
         kept, filtered = batches | "Filter" >> ApplyFilters(self.filters, learned, options)
         counted += filtered
         if options.unique_side is not None:
             parts = plan_parts(self.files)
             kept, by_side = kept | "Unique" >> UniqueSides(parts, self.shuffle, options)
             counted += by_side
-        counted.append(
-            kept
-            | "Write"
-            >> WriteShards(
-                join(self.folder, self.kind), shards, self._record_type, options, self.shuffle
-            )
-        )
+        folder = join(self.folder, self.kind)
+        write = WriteShards(folder, shards, self._record_type, options, self.shuffle)
+        counted.append(kept | "Write" >> write)
         counted = counted | "Counted" >> beam.Flatten()
         reasons = list_reasons(limits, *([DUPLICATE_SIDE] if options.unique_side else []))
         if options.examples:

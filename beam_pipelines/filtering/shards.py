@@ -295,10 +295,8 @@ def _write_shard(
     for reason, count, gone in ((DUPLICATE, repeats, repeated), (OVER_CAP, len(over), over)):
         numbered = ((random_number_of(example, options.seed), example) for example in gone)
         drawn = smallest(numbered, options.examples) if options.examples else []
-        described = [
-            (place, describe_record(parse_record(record_type, example))) for place, example in drawn
-        ]
-        yield (language, reason), count, described
+        records = [(place, parse_record(record_type, example)) for place, example in drawn]
+        yield (language, reason), count, [(one, describe_record(record)) for one, record in records]
 
 
 def _encode_shard(examples: Sequence[bytes]) -> bytes:
