@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import regex
 import webencodings
-from fastwarc.warc import ArchiveIterator, WarcRecordType
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from lxml import etree
 
 from beam_pipelines.reading.rows import nul_byte
@@ -33,6 +33,7 @@ _Page = tuple[str, bytes | InputError, str | None]
 
 # CommonCrawl itself truncates pages at 1 MiB, since 2025 at 5 MiB.
 MAX_PAGE_BYTES = 5 << 20
+
 _OPTIONS = {"include_comments": False, "include_tables": True, "favor_recall": True}
 
 # Where a page itself names its encoding; else where XHTML does.
@@ -83,13 +84,32 @@ def read_web(stream: BinaryIO, file: CorpusFile) -> Iterator[Document | InputErr
 def read_pages(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
     """Yields `(address, content, charset that the server named, or None)` of the pages of a file.
 
-    The content is HTML, in a WET file UTF-8; an InputError in place of a page that is too large.
+    The content is HTML, in a WET file UTF-8; an InputError in place of what cannot be read.
 
     Raises:
       InputError: if the file is damaged or has no pages.
     """
-    name, empty = file.format.upper(), True
     record_type = WarcRecordType.conversion if file.format == WET else WarcRecordType.response
+    empty = True
+    for record in _read_records(stream, file):
+        if record.record_type != record_type:
+            continue
+        charset = None
+        if file.format != WET:
+            record.parse_http(auto_decode="none")
+            if (record.http_content_type or "").lower() not in _HTML:
+                continue
+            declared = _CHARSET.search(record.http_headers.get("Content-Type"))
+            charset = declared and declared[1]
+        empty = False
+        address = record.headers.get("WARC-Target-URI") or ""
+        yield address, _content(record, address, file), charset
+    if empty:
+        problem = f"the {file.format.upper()} file has no pages"
+        raise InputError(problem, path=file.path, remedy="leave it out")
+
+
+def _read_records(stream: BinaryIO, file: CorpusFile) -> Iterator[WarcRecord]:
     # FastWARC treats a truncated gzip stream as the end of the file; Python's module raises.
     data = gzip.GzipFile(fileobj=stream) if file.path.endswith(".gz") else stream
     try:
@@ -99,30 +119,41 @@ def read_pages(stream: BinaryIO, file: CorpusFile) -> Iterator[_Page]:
                 # FastWARC does not report this.
                 if record.content_length < declared or "Content-Length" not in record.headers:
                     raise EOFError("the last record is cut off")
-            if record.record_type != record_type:
-                continue
-            charset = None
-            if file.format != WET:
-                record.parse_http(auto_decode="all")
-                if (record.http_content_type or "").lower() not in _HTML:
-                    continue
-                charset = _CHARSET.search(record.http_headers.get("Content-Type"))
-            empty = False
-            address = record.headers.get("WARC-Target-URI") or ""
-            content = b"" if declared > MAX_PAGE_BYTES else record.reader.read(MAX_PAGE_BYTES + 1)
-            if max(declared, len(content)) > MAX_PAGE_BYTES:
-                problem = f"the page {address} has more than {MAX_PAGE_BYTES:,} bytes"
-                remedy = "leave it out with --max-bad-records"
-                content = InputError(problem, path=file.path, remedy=remedy)
-            yield address, content, charset and charset[1]
+            yield record
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        # FastWARC tells the damaged content.
-        reason = " ".join(str(error).split())[:100]
-        problem = f"the {name} file is damaged or truncated ({reason})"
+        problem = f"the {file.format.upper()} file is damaged or truncated ({error})"
         raise InputError(problem, path=file.path, remedy="fetch it again") from error
-    if empty:
-        problem = f"the {name} file has no pages"
-        raise InputError(problem, path=file.path, remedy="leave it out")
+
+
+def _content(record: WarcRecord, address: str, file: CorpusFile) -> bytes | InputError:
+    problem = f"the page {address} has more than {MAX_PAGE_BYTES:,} bytes"
+    if record.content_length <= MAX_PAGE_BYTES:
+        try:
+            content = _reader(record).read(MAX_PAGE_BYTES + 1)
+            if len(content) <= MAX_PAGE_BYTES:
+                return content
+        except (OSError, EOFError, ValueError) as error:
+            # FastWARC tells the damaged content.
+            reason = " ".join(str(error).split())[:100]
+            problem = f"the page {address} cannot be decompressed ({reason})"
+    return InputError(problem, path=file.path, remedy="leave it out with --max-bad-records")
+
+
+def _reader(record: WarcRecord) -> BinaryIO:
+    """Returns a stream of the page as it was before the server packed it."""
+    headers = record.http_headers or {}
+    packed = [(name, headers.get(name)) for name in ("Content-Encoding", "Transfer-Encoding")]
+    lines = "".join(f"{name}: {value}\r\n" for name, value in packed if value)
+    if not lines:
+        return record.reader
+    # A copy, because after an error FastWARC cannot go on to the archive's next record.
+    copy = WarcRecord()
+    copy.init_headers(record_type=WarcRecordType.response)
+    copy.is_http = True
+    head = f"HTTP/1.1 200 OK\r\n{lines}\r\n".encode("latin-1")
+    copy.set_bytes_content(head + record.reader.read())
+    copy.parse_http(auto_decode="all")
+    return copy.reader
 
 
 def _decode(content: bytes, address: str, file: CorpusFile) -> Document | InputError:
@@ -131,8 +162,9 @@ def _decode(content: bytes, address: str, file: CorpusFile) -> Document | InputE
     except UnicodeDecodeError as error:
         problem = f"invalid UTF-8 at byte {error.start} of the page {address}"
         return InputError(problem, path=file.path, remedy="fetch the file again")
-    page = Document(text, UNDETERMINED)
-    return nul_byte(file.path, f"the page {address}") if "\0" in text else page
+    if "\0" in text:
+        return nul_byte(file.path, f"the page {address}")
+    return Document(text, UNDETERMINED)
 
 
 def close_gaps(text: str) -> str:

@@ -4,6 +4,7 @@ import gzip
 import zlib
 
 import pytest
+import zstandard
 from fastwarc.warc import WarcRecordType
 from web_pages import archive, page, record
 
@@ -80,7 +81,12 @@ def test_main_and_other_text():
 WHOLE = wet(PARAGRAPHS["en"]), wet(PARAGRAPHS["ru"])
 DAMAGED = {
     "gzip cut off": ("x.wet.gz", gzip.compress(WHOLE[0]) + gzip.compress(WHOLE[1])[:-20]),
+    "gzip checksum": (
+        "x.wet.gz",
+        gzip.compress(WHOLE[0]) + gzip.compress(WHOLE[1])[:-8] + b"\0" * 8,
+    ),
     "text cut off": ("x.wet", WHOLE[0] + WHOLE[1][:-20]),
+    "header cut off": ("x.wet", WHOLE[0] + WHOLE[1][:70]),
     "not a header": ("x.wet", WHOLE[0] + b"trash\r\n" + WHOLE[1]),
     "HTML cut off": ("x.warc", record(HTML + page([PARAGRAPHS["en"]]).encode())[:-30]),
 }
@@ -98,10 +104,14 @@ def test_damage_is_an_error_after_the_whole_pages(tmp_path, name, data):
     assert pages in ([], [Document(PARAGRAPHS["en"], "und")])
 
 
-def test_no_pages_and_bad_pages(tmp_path):
-    file = corpus_file(tmp_path, "x.warc", record(b"a: b", kind=WarcRecordType.warcinfo))
+@pytest.mark.parametrize("name", ["x.warc", "x.wet.gz"])
+def test_no_pages(tmp_path, name):
+    file = corpus_file(tmp_path, name, record(b"a: b", kind=WarcRecordType.warcinfo))
     with pytest.raises(InputError, match="has no pages"):
         list(read_file(file))
+
+
+def test_bad_pages_are_errors_in_their_place(tmp_path):
     pages = wet(b"Gr\xfc\xdfe", "http://a.example/latin1"), wet("good"), wet("a\0b", "http://a/nul")
     file = corpus_file(tmp_path, "x.wet.gz", *pages)
     first, good, last = records_and_errors(file)
@@ -111,10 +121,6 @@ def test_no_pages_and_bad_pages(tmp_path):
 
 
 def test_large_pages_are_bad_records(tmp_path, monkeypatch):
-    bomb = gzip.compress(b"<p>" + b"a" * (web.MAX_PAGE_BYTES + 1))
-    headers = OK + b"Content-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
-    [error] = records_and_errors(corpus_file(tmp_path, "x.warc", record(headers + bomb)))
-    assert "has more than 5,242,880 bytes" in error.problem
     file = corpus_file(tmp_path, "x.wet.gz", wet("abcde", "http://a.example/5"), wet("abc"))
     monkeypatch.setattr(web, "MAX_PAGE_BYTES", 4)
     error, small = records_and_errors(file)
@@ -122,24 +128,50 @@ def test_large_pages_are_bad_records(tmp_path, monkeypatch):
     assert small == Document("abc", "und")
 
 
+def test_what_unpacks_to_a_large_page_is_not_held(tmp_path):
+    bomb = gzip.compress(b"<p>" + b"a" * (web.MAX_PAGE_BYTES + 1))
+    headers = OK + b"Content-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n"
+    file = corpus_file(tmp_path, "x.warc", record(headers + bomb))
+    [error] = records_and_errors(file)
+    assert "has more than 5,242,880 bytes" in error.problem
+
+
 LINES = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
 BODY = page(LINES).encode()
 READ = Document("\n".join(LINES), "und")
-PACKED = {
-    "gzip flipped": ("gzip", gzip.compress(BODY)[:30] + bytes(300)),
-    "no gzip": ("gzip", BODY),
-    "deflate": ("deflate", b"\xff" + zlib.compress(BODY)),
-    "br": ("br", b"\x93\x22" + BODY),
+PACKED = gzip.compress(BODY)
+CHUNK = b"%x\r\n" % len(BODY) + BODY
+BAD = {
+    "gzip flipped": ("gzip", "", PACKED[:30] + b"\xff\xff\xff" + PACKED[33:]),
+    "gzip checksum": ("gzip", "", PACKED[:-8] + bytes(8)),
+    "no gzip": ("gzip", "", BODY),
+    "deflate": ("deflate", "", b"\xff" + zlib.compress(BODY)),
+    "br": ("br", "", b"\x93\x22" + BODY),
+    "br, empty": ("br", "", b""),
+    "zstd cut off": ("zstd", "", zstandard.compress(BODY)[:-9]),
+    "unknown": ("rot13", "", BODY),
+    "twice": ("gzip, br", "", PACKED),
+    "no chunk": ("", "chunked", BODY),
+    "negative chunk": ("", "chunked", b"-5\r\n" + BODY),
+    "huge chunk": ("", "chunked", b"ffffffffffffffff\r\n" + BODY),
+    "chunk cut off": ("", "chunked", CHUNK[:-20]),
+    "chunk of no gzip": ("gzip", "chunked", CHUNK + b"\r\n0\r\n\r\n"),
 }
 
 
-@pytest.mark.parametrize(("encoding", "content"), PACKED.values(), ids=PACKED)
-def test_a_page_that_cannot_be_unpacked_is_damage(tmp_path, encoding, content):
+@pytest.mark.parametrize(("encoding", "transfer", "content"), BAD.values(), ids=BAD)
+def test_a_page_that_cannot_be_decompressed_is_one_bad_record(
+    tmp_path, encoding, transfer, content
+):
     headers = {"Content-Type": "text/html"}
-    pages = [(BODY, headers), (content, {**headers, "Content-Encoding": encoding})]
+    headers |= {"Content-Encoding": encoding} if encoding else {}
+    headers |= {"Transfer-Encoding": transfer} if transfer else {}
+    image = headers | {"Content-Type": "image/png"}
+    pages = [(BODY, {"Content-Type": "text/html"}), (content, headers), (content, image)]
+    pages += pages[:1]
     file = archive(tmp_path, *(part for both in pages for part in both))
-    first, error = records_and_errors(file)
-    assert first == READ
+    first, error, last = records_and_errors(file)
+    assert first == last == READ
     assert isinstance(error, InputError) and error.path == file.path
     assert len(str(error)) < 400
 
