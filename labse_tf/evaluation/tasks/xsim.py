@@ -91,7 +91,8 @@ def evaluate(
     the mean over languages.
     """
     files = find_pool(data)
-    english = next((code for code in files if find_code(code) == "en"), None)
+    # The shortest: of a language without a region, if there are several.
+    english = min((code for code in files if find_code(code) == "en"), key=len, default=None)
     if english is None:
         raise InputError("holds no file of 'en'", path=data, remedy="add it")
     texts = read_pool(files)

@@ -26,3 +26,27 @@ def labse(capsys):
         return status, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def refused(labse):
+    """Runs a command that ends with status 2 and the message; returns all its errors."""
+
+    def run(message, *arguments):
+        status, out, error = labse(*arguments)
+        assert (status, out) == (2, "") and message in error, error
+        return error
+
+    return run
+
+
+@pytest.fixture
+def succeeds(labse):
+    """Runs a command without errors; returns its output."""
+
+    def run(*arguments):
+        status, out, error = labse(*arguments)
+        assert status == 0, error
+        return out
+
+    return run

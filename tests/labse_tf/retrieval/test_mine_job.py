@@ -30,17 +30,14 @@ def thai_and_arabic(encoder, tmp_path):
     return source, target, gold
 
 
-def test_mining_finds_all_translations(thai_and_arabic, tmp_path, labse):
-    source, target, gold = thai_and_arabic
+def test_mining_finds_all_translations(thai_and_arabic, tmp_path, succeeds):
+    """And with a threshold that no score reaches, none."""
+    *sides, gold = thai_and_arabic
     out, report = tmp_path / "pairs.tsv", tmp_path / "report.json"
-    status, shown, error = labse(
-        "mine", MODEL, source, target, "--out", out, "--gold", gold, "--report", report
-    )
-    assert status == 0, error
-    rows = read_rows(out)
-    assert {(s, t) for _, s, t in rows} == set(
-        zip(sentences_of("th"), sentences_of("ar"), strict=True)
-    )
+    command = ("mine", MODEL, *sides, "--out", out, "--gold", gold, "--report", report)
+    shown = succeeds(*command)
+    rows, pairs = read_rows(out), zip(sentences_of("th"), sentences_of("ar"), strict=True)
+    assert {(source, target) for _, source, target in rows} == set(pairs)
     # 1 to itself, 0.64 to the five of the same animal: means of (1 + 3 * 0.64) / 4.
     assert {score for score, _, _ in rows} == {f"{1 / 0.73:.6f}"}
     assert "source: 48 sentences in 52 lines (2 duplicates, 2 empty)\n" in shown
@@ -50,13 +47,18 @@ def test_mining_finds_all_translations(thai_and_arabic, tmp_path, labse):
     assert facts["source"]["lines"] == 52 and facts["pairs"] == facts["gold"]["pairs"] == 48
     assert facts["search"] == {"index": "exact"} and facts["options"]["one_to_one"] is True
     assert not (tmp_path / "pairs.tsv.work").exists()
+    options = ("--threshold", 2, "--margin", "absolute", "--retrieval", "forward", "--overwrite")
+    shown = succeeds(*command, *options)
+    assert "F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
+    assert out.read_text() == ""
+    assert json.loads(report.read_text("utf-8"))["options"]["one_to_one"] is False
 
 
 def test_vectors_made_before_give_the_same_and_load_no_model(
-    thai_and_arabic, encoder, tmp_path, labse
+    thai_and_arabic, encoder, tmp_path, succeeds, refused
 ):
     source, target, gold = thai_and_arabic
-    labse("mine", MODEL, source, target, "--out", tmp_path / "one.tsv")
+    succeeds("mine", MODEL, source, target, "--out", tmp_path / "one.tsv")
     vectors = []
     for path, opener in ((source, gzip.open), (target, lzma.open)):
         with opener(path, "rt", encoding="utf-8", newline="\n") as file:
@@ -67,41 +69,25 @@ def test_vectors_made_before_give_the_same_and_load_no_model(
     command = ("mine", source, target, "--embeddings", *vectors, "--recall", 1, "--out")
     for index in ("exact", "approximate"):
         out = tmp_path / f"{index}.tsv"
-        status, _, error = labse(*command, out, "--index", index)
-        assert status == 0, error
+        succeeds(*command, out, "--index", index)
         assert out.read_text("utf-8") == (tmp_path / "one.tsv").read_text("utf-8")
     assert not encoder.seen
     np.save(vectors[1], np.load(vectors[1])[:-1])
-    status, _, error = labse(*command, tmp_path / "no.tsv")
-    assert status == 2
-    assert error.startswith(f"labse: error: {vectors[1]}: has 49 rows, but {target} has 50 lines")
+    refused(f"{vectors[1]}: has 49 rows, but {target} has 50", *command, tmp_path / "no.tsv")
     assert not (tmp_path / "no.tsv").exists()
 
 
-def test_lines_without_text_tabs_and_packed_pairs(tmp_path, labse):
+def test_lines_without_text_tabs_and_packed_pairs(tmp_path, succeeds, refused):
     """A line without text may have any vector; a tab in a sentence is a space in the table."""
     path = write_lines(tmp_path / "a.txt", ["one\tone", " ", "two"])
-    vectors = tmp_path / "a.npy"
+    vectors, out = tmp_path / "a.npy", tmp_path / "out.tsv.gz"
     command = ("mine", path, path, "--embeddings", vectors, vectors, "--margin", "absolute")
     np.save(vectors, np.array([[1, 0], [0, 0], [0, 1]], np.float32))
-    status, _, error = labse(*command, "--out", tmp_path / "out.tsv.gz")
-    assert status == 0, error
-    with gzip.open(tmp_path / "out.tsv.gz", "rt") as file:
-        assert file.read() == "1.000000\tone one\tone one\n1.000000\ttwo\ttwo\n"
+    succeeds(*command, "--out", out)
+    assert gzip.decompress(out.read_bytes()) == b"1.000000\tone one\tone one\n1.000000\ttwo\ttwo\n"
     np.save(vectors, np.array([[1, 0], [0, 1], [0, 0]], np.float32))
-    status, _, error = labse(*command, "--out", tmp_path / "other.tsv")
-    assert status == 2 and "a.npy:3: the vector in row 3 is all zeros" in error
-
-
-def test_thresholds_keep_scores_that_reach_them(thai_and_arabic, tmp_path, labse):
-    *sides, gold = thai_and_arabic
-    out, report = tmp_path / "pairs.tsv", tmp_path / "report.json"
-    options = ("--threshold", 2, "--margin", "absolute", "--retrieval", "forward")
-    command = ("mine", MODEL, *sides, "--out", out, "--gold", gold, "--report", report)
-    status, shown, _ = labse(*command, *options)
-    assert (status, out.read_text()) == (0, "")
-    assert "F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
-    assert json.loads(report.read_text("utf-8"))["options"]["one_to_one"] is False
+    message = "a.npy:3: the vector in row 3 is all zeros"
+    refused(message, *command, "--out", tmp_path / "other.tsv")
 
 
 # Stops in the middle.
@@ -109,7 +95,7 @@ def test_thresholds_keep_scores_that_reach_them(thai_and_arabic, tmp_path, labse
 
 @pytest.mark.parametrize("stop_after", [0, 48, 90])
 def test_a_stop_while_embedding_loses_one_chunk_at_most(
-    thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after
+    thai_and_arabic, encoder, tmp_path, labse, monkeypatch, stop_after, refused, succeeds
 ):
     """Work of other settings is refused, or replaced."""
     source, target, _ = thai_and_arabic
@@ -132,16 +118,13 @@ def test_a_stop_while_embedding_loses_one_chunk_at_most(
         ("source", ("mine", MODEL, target, target, "--out", out)),
     ):
         if stop_after:
-            status, _, error = labse(*others)
-            assert status == 2 and "pairs.tsv.work: holds the work of an interrupted job" in error
-            assert f"({name})" in error
-    assert labse(*command)[0] == 0
+            assert "pairs.tsv.work: holds the work of an int" in refused(f"({name})", *others)
+    succeeds(*command)
     assert sorted(encoder.seen) == sorted([*sentences_of("th"), *sentences_of("ar")])
     assert len(read_rows(out)) == 48
-    status, _, error = labse(*command)
-    assert status == 2 and "pairs.tsv: the output exists already" in error
+    refused("pairs.tsv: the output exists already", *command)
     write_lines(source, sentences_of("th")[:40])
-    assert labse(*command, "--overwrite")[0] == 0
+    succeeds(*command, "--overwrite")
     assert len(read_rows(out)) == 40
 
 
@@ -207,7 +190,7 @@ def test_a_full_disk_is_said_and_what_was_written_serves(
 
 
 def test_gold_that_points_nowhere_is_refused_before_any_work(
-    thai_and_arabic, encoder, tmp_path, labse
+    thai_and_arabic, encoder, tmp_path, refused
 ):
     source, target, path = thai_and_arabic
     for gold, message in (
@@ -221,13 +204,11 @@ def test_gold_that_points_nowhere_is_refused_before_any_work(
     ):
         write_lines(path, gold)
         command = ("mine", MODEL, source, target, "--out", tmp_path / "out.tsv", "--gold", path)
-        status, out, error = labse(*command)
-        assert (status, out) == (2, "")
-        assert error.startswith(f"labse: error: {path}{message}") and error.count("\n") == 1
+        assert refused(f"labse: error: {path}{message}", *command).count("\n") == 1
     assert not encoder.seen
 
 
-def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse):
+def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, refused):
     other = write_lines(tmp_path / "b.txt", ["x"])
     for lines, message in (
         ([], "a.txt: the file is empty"),
@@ -236,15 +217,11 @@ def test_text_that_cannot_be_mined_is_refused(encoder, tmp_path, labse):
         (["one", "", "nothing"], "a.txt:3: the model's vector for 'nothing' is not of unit length"),
     ):
         path = write_lines(tmp_path / "a.txt", lines)
-        command = ("mine", MODEL, path, other, "--out", tmp_path / "out.tsv", "--overwrite")
-        status, _, error = labse(*command)
-        assert status == 2 and message in error
-        assert error.splitlines()[-1].startswith("labse: error: ")
+        refused(message, "mine", MODEL, path, other, "--out", tmp_path / "o.tsv", "--overwrite")
 
 
-def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse):
-    path = write_lines(tmp_path / "a.txt", ["x"])
-    command = ("mine", MODEL, path, path, "--out", tmp_path / "out.tsv")
+def test_options_that_make_no_sense_are_refused(encoder, tmp_path, refused):
+    path, out = write_lines(tmp_path / "a.txt", ["x"]), ("--out", tmp_path / "out.tsv")
     for options, message in (
         (["--neighbours", 0], "--neighbours is 0; give 1 or more"),
         (["--recall", 0], "--recall is 0.0; give more than 0"),
@@ -257,13 +234,10 @@ def test_options_that_make_no_sense_are_refused(encoder, tmp_path, labse):
         (["--report", tmp_path / "out.tsv"], "out.tsv: is the same file as --out"),
         (["--report", tmp_path], ": is a folder; name a file to write to"),
     ):
-        status, _, error = labse(*command, *options)
-        assert status == 2 and message in error
-    embedded = (*command[:1], *command[2:], "--embeddings")
+        refused(message, "mine", MODEL, path, path, *out, *options)
     for arguments, message in (
         (["a", "b", "--dim", 2], "--dim is for a MODEL, not for --embeddings"),
         ([tmp_path / "no.npy"] * 2, f"labse: error: {tmp_path}/no.npy: no such file"),
     ):
-        status, _, error = labse(*embedded, *arguments)
-        assert status == 2 and message in error
+        refused(message, "mine", path, path, *out, "--embeddings", *arguments)
     assert not encoder.seen and sorted(tmp_path.iterdir()) == [path]

@@ -59,35 +59,27 @@ def test_a_search_is_rescored_in_both_directions(files, tmp_path, dtype, exact, 
 
 
 @pytest.fixture
-def mine(files, tmp_path, labse):
-    """Runs `labse mine` on a text of numbers; further arguments are the command's."""
+def command(files, tmp_path):
+    """`labse mine` on a text of numbers."""
     texts = [
         write_lines(tmp_path / f"{side}.txt", [f"{side} {i}" for i in range(COUNT)])
         for side in ("source", "target")
     ]
-
-    def run(out, *arguments):
-        return labse("mine", *texts, "--out", tmp_path / out, *arguments)
-
-    return run
+    return "mine", *texts, "--out", tmp_path / "out.tsv"
 
 
-def test_pairs_are_those_of_the_exact_vectors(files, tmp_path, mine):
-    assert mine("exact.tsv", "--embeddings", *files["float32"])[0] == 0
-    exact, report = (tmp_path / "exact.tsv").read_bytes(), tmp_path / "report.json"
+def test_pairs_are_those_of_the_exact_vectors(files, tmp_path, command, succeeds):
+    succeeds(*command, "--embeddings", *files["float32"])
+    exact, report = (tmp_path / "out.tsv").read_bytes(), tmp_path / "report.json"
     # By default so many candidates for 4 neighbours; 64 are all.
-    for dtype, candidates in (("int8", 8), ("binary", 64)):
-        command = ["--embeddings", *files[dtype], "--rescore", *files["float32"], "--overwrite"]
-        status, _, error = mine("pairs.tsv", *command, "--report", report)
-        assert status == 0, error
-        assert (tmp_path / "pairs.tsv").read_bytes() == exact
-        assert json.loads(report.read_text())["search"] == {
-            "index": "exact",
-            "candidates": candidates,
-        }
+    for dtype, count in (("int8", 8), ("binary", 64)):
+        options = ["--embeddings", *files[dtype], "--rescore", *files["float32"], "--overwrite"]
+        succeeds(*command, *options, "--report", report)
+        assert (tmp_path / "out.tsv").read_bytes() == exact
+        assert json.loads(report.read_text())["search"] == {"index": "exact", "candidates": count}
 
 
-def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine, labse):
+def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, command, refused):
     source, target = files["float32"]
     whole = np.load(target)
     zero = whole * (np.arange(COUNT) != 7)[:, np.newaxis]
@@ -107,7 +99,7 @@ def test_input_that_cannot_be_rescored_by_is_refused(files, tmp_path, mine, labs
         (by("zero.npy"), "zero.npy:8: the vector in row 8 is all zeros"),
         (by("none.npy"), "none.npy: no such file"),
     ):
-        status, _, error = mine("out.tsv", "--embeddings", *files["binary"], *arguments)
-        assert status == 2 and problem in error and not (tmp_path / "out.tsv").exists()
-    status, _, error = labse("mine", "m", "a", "b", "--out", "out", "--rescore", *files["int8"])
-    assert status == 2 and "--rescore without --embeddings" in error
+        refused(problem, *command, "--embeddings", *files["binary"], *arguments)
+        assert not (tmp_path / "out.tsv").exists()
+    without = ("mine", "m", "a", "b", "--out", "out", "--rescore", *files["int8"])
+    refused("--rescore without --embeddings", *without)
