@@ -106,24 +106,16 @@ def verify(
 def _run_checks(found: ModelDir, path: Path) -> Iterator[Check]:
     if (path / "encoder" / "saved_model.pb").is_file():  # There may be other formats alone.
         yield from _check_saved_models(found, path)
-    try:
-        expected = _Expected(path)
-    except (OSError, ValueError) as error:
-        raise _refuse(found, error) from error
     for name, pattern, library, check in _OF_FILES:
         for file in sorted(path.glob(pattern)):
             if importlib.util.find_spec(library) is None:
                 ok, detail = True, f"not checked: {library.replace('_', '-')} is not installed"
             else:
                 try:
-                    ok, detail = check(expected, file)
+                    ok, detail = check(_Expected(path), file)
                 except Exception as error:  # Any error that a user would get is a finding.
                     ok, detail = False, f"{type(error).__name__}: {str(error)[:300]}"
             yield Check(name.format(file.name), ok, detail)
-
-
-def _refuse(found: ModelDir, reason: object) -> InputError:
-    return InputError(f"cannot be loaded ({reason})", path=found.name, remedy="export it again")
 
 
 def _check_saved_models(found: ModelDir, path: Path) -> Iterator[Check]:
@@ -148,7 +140,8 @@ def _check_saved_models(found: ModelDir, path: Path) -> Iterator[Check]:
                 yield Check(*json.loads(line).values())
         last_line = Path(scratch, "errors").read_text("utf-8").strip().rpartition("\n")[2]
     if process.returncode:
-        raise _refuse(found, last_line or process.returncode)
+        problem = f"cannot be loaded ({last_line or process.returncode})"
+        raise InputError(problem, path=found.name, remedy="export it again")
 
 
 class _Expected:

@@ -80,20 +80,19 @@ def _measure(args: argparse.Namespace) -> dict[str, float]:
         head = build_mlm_head(config, encoder, compute=compute) if masked else None
         slots = build_slots(_SLOTS if args.cmlm else 0, config, compute=compute)
         optimizer = build_optimizer(OptimizerConfig(), steps=1000)
-    shared = {
-        "strategy": strategy,
-        "optimizer": optimizer,
-        "clip_norm": 1.0,
-        "dataset": strategy.experimental_distribute_dataset(_batches(args)),
-        "lazy_embeddings": not args.dense,
-    }
     if masked:
         softmax = {"samples": args.sampled_softmax, "chunk_size": args.chunk_size}
         objective = MaskedTokens(encoder, head, slots, **softmax)
     else:
-        settings = TrainConfig(chunk_size=args.chunk_size)
-        objective = DualEncoder(encoder, settings)
-    trainer = Trainer(objective, **shared)
+        objective = DualEncoder(encoder, TrainConfig(chunk_size=args.chunk_size))
+    trainer = Trainer(
+        objective,
+        strategy=strategy,
+        optimizer=optimizer,
+        clip_norm=1.0,
+        dataset=strategy.experimental_distribute_dataset(_batches(args)),
+        lazy_embeddings=not args.dense,
+    )
     trainer.train(tf.constant(2))  # For tracing and for first touching the memory.
     # The end of a loop has its own work, such as catching up table rows on missed steps. Timing
     # short loops and one long loop separates the two.
@@ -115,23 +114,17 @@ def _planned(args: argparse.Namespace, encoder, compute) -> float:
     from labse_tf.config.plan import PRETRAIN, TRAIN, find_phases, memory_of
 
     optimizer = OptimizerConfig(lazy_embeddings=not args.dense)
+    sizes = {"batch_size": args.batch_size, "chunk_size": args.chunk_size, "optimizer": optimizer}
     masked = PretrainConfig(
         objective=CMLM if args.cmlm else MLM,
-        batch_size=args.batch_size,
-        chunk_size=args.chunk_size,
         sequence_length=args.length,
         mask_fraction=_CMLM_MASKS / 256 if args.cmlm else 0.2,
         max_predictions=_masks(args),
         sampled_softmax=args.sampled_softmax,
         stage_steps=[1],
-        optimizer=optimizer,
+        **sizes,
     )
-    pairs = TrainConfig(
-        batch_size=args.batch_size,
-        chunk_size=args.chunk_size,
-        bucket_lengths=[args.length],
-        optimizer=optimizer,
-    )
+    pairs = TrainConfig(bucket_lengths=[args.length], **sizes)
     config = TrainRun(encoder=encoder, compute=compute, pretrain=masked, train=pairs)
     section = PRETRAIN if args.mlm or args.cmlm else TRAIN
     [phase] = find_phases(config, replicas=1, on_tpu=False, sections=[section])
@@ -161,11 +154,7 @@ def _batches(args: argparse.Namespace):
 
     def side():
         ids = draw(args.length)
-        return {
-            "input_word_ids": ids,
-            "input_mask": np.ones_like(ids),
-            "input_type_ids": np.zeros_like(ids),
-        }
+        return {"input_word_ids": ids, "input_mask": 0 * ids + 1, "input_type_ids": 0 * ids}
 
     def masked():
         count = _masks(args)

@@ -12,9 +12,6 @@ from safetensors.numpy import save_file
 HIDDEN, LAYERS, HEADS, INNER, POSITIONS = 16, 2, 4, 24, 32
 
 
-# BERT over Hugging Face's tensors, in NumPy: Devlin et al. 2019; Vaswani et al. 2017.
-
-
 def dense(tensors, name, x):
     return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
@@ -29,13 +26,11 @@ def gelu(x):
     return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
 
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
 def bert(tensors, ids, types):
-    """[length] ids and types of one sequence -> sequence output, pooled output, logits."""
+    """[length] ids and types of one sequence -> sequence output, pooled output, logits.
+
+    Devlin et al. 2019; Vaswani et al. 2017.
+    """
     name = "bert.embeddings"
     x = tensors[f"{name}.word_embeddings.weight"][ids]
     x = x + tensors[f"{name}.position_embeddings.weight"][: len(ids)]
@@ -48,13 +43,14 @@ def bert(tensors, ids, types):
             for part in ("query", "key", "value")
         )
         scores = np.einsum("qhd,khd->hqk", query, key) / math.sqrt(HIDDEN // HEADS)
-        mixed = np.einsum("hqk,khd->qhd", softmax(scores), value).reshape(len(ids), HIDDEN)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        mixed = np.einsum("hqk,khd->qhd", weights, value).reshape(len(ids), HIDDEN)
         attended = dense(tensors, f"{name}.attention.output.dense", mixed)
         x = layer_norm(tensors, f"{name}.attention.output.LayerNorm", x + attended)
         inner = gelu(dense(tensors, f"{name}.intermediate.dense", x))
-        x = layer_norm(
-            tensors, f"{name}.output.LayerNorm", x + dense(tensors, f"{name}.output.dense", inner)
-        )
+        inner = dense(tensors, f"{name}.output.dense", inner)
+        x = layer_norm(tensors, f"{name}.output.LayerNorm", x + inner)
     pooled = np.tanh(dense(tensors, "bert.pooler.dense", x[:1]))[0]
     name = "cls.predictions.transform"
     hidden = layer_norm(tensors, f"{name}.LayerNorm", gelu(dense(tensors, f"{name}.dense", x)))
@@ -91,8 +87,11 @@ def make_tensors(vocab_size):
     }
 
 
-def bert_config(tensors, **changes):
-    return {
+def write_bert(folder, tensors, vocab_file, **changes):
+    """Writes the directory; `changes` are of its configuration."""
+    folder.mkdir()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = {
         "model_type": "bert",
         "hidden_act": "gelu",
         "vocab_size": len(next(v for name, v in tensors.items() if "word_embeddings" in name)),
@@ -101,13 +100,7 @@ def bert_config(tensors, **changes):
         "num_attention_heads": HEADS,
         "intermediate_size": INNER,
         "max_position_embeddings": POSITIONS,
-        **changes,
     }
-
-
-def write_bert(folder, tensors, vocab_file, **changes):
-    folder.mkdir()
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(bert_config(tensors, **changes)), "utf-8")
+    (folder / "config.json").write_text(json.dumps(config | changes), "utf-8")
     shutil.copyfile(vocab_file, folder / "vocab.txt")
     return folder

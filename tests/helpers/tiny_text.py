@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 # English, then the same animals and things in each language; templates below.
 _ANIMALS = {
     "en": ["cat", "dog", "bird", "horse", "fish", "cow", "mouse", "wolf"],
@@ -57,9 +59,5 @@ SENTENCES = (
 
 def sentences_of(language: str) -> list[str]:
     """The 48 sentences of a language; the same index is the same meaning in every language."""
-    template = _TEMPLATES[language]
-    return [
-        template.format(animal, thing)
-        for animal in _ANIMALS[language]
-        for thing in _THINGS[language]
-    ]
+    pairs = itertools.product(_ANIMALS[language], _THINGS[language])
+    return [_TEMPLATES[language].format(*pair) for pair in pairs]

@@ -12,8 +12,6 @@ from unittest import mock
 import numpy as np
 
 STORAGES = {"float32": "FloatStorage", "float16": "HalfStorage", "int64": "LongStorage"}
-
-
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
 
 
