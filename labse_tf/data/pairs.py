@@ -303,9 +303,9 @@ def draw_pairs(
     weights: dict[str, float],
     *,
     seed: int,
+    draw_seed: int,
     draws: int,
     before: int = 0,
-    draw_seed: int | None = None,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of windows: numbers of pairs, int64 `[draws]`.
 
@@ -316,9 +316,9 @@ def draw_pairs(
       cache: the pairs.
       weights: each language's share.
       seed: determines the order of a language's pairs.
+      draw_seed: determines which languages are drawn.
       draws: of languages, for one window.
       before: pairs drawn before, of each language as many as its share says.
-      draw_seed: determines which languages are drawn; `seed` if it is None.
     """
     ends = np.cumsum(list(cache.sizes.values()), dtype=np.int64)
     sizes = tf.constant(list(cache.sizes.values()), tf.int64)
@@ -326,7 +326,6 @@ def draw_pairs(
     shares = np.array([weights[language] for language in cache.sizes])
     shares = shares / shares.sum()
     bounds = tf.constant(np.cumsum(shares), tf.float64)
-    draw_seed = seed if draw_seed is None else draw_seed
 
     @tf.autograph.experimental.do_not_convert
     def draw(drawn: tf.Tensor, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

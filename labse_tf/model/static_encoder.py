@@ -108,7 +108,7 @@ class StaticEncoder(tf_keras.layers.Layer):
             no static shapes, which a TPU needs.
         """
         ids = inputs["input_word_ids"]
-        weights = average_weights(inputs["input_mask"])
+        weights = _average_weights(inputs["input_mask"])
         on_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
         if self._parts is None and (on_tpu or not training):
             vectors = self._embedding_layer(ids)
@@ -146,20 +146,17 @@ def _average(rows: tf.Tensor, places: tf.Tensor, weights: tf.Tensor) -> tf.Tenso
     return sums * tf.reduce_max(weights, axis=1, keepdims=True)
 
 
-def average_weights(mask: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
-    """Returns `[batch, length]`: 1 / n at the n tokens between the first and the last, else 0.
+def _average_weights(mask: tf.Tensor) -> tf.Tensor:
+    """Returns float32 `[batch, length]`: 1 / n at the n tokens between first and last, else 0.
 
-    If there are none, the others count: the vector of a text without tokens is not zero.
-
-    Args:
-      mask: `[batch, length]`: 1 at tokens, from the first position on, 0 at padding.
-      dtype: of the result.
+    If there are none, the others count: the vector of a text without tokens is not zero. `mask`,
+    `[batch, length]`, is 1 at tokens, from the first position on, and 0 at padding.
     """
     # [CLS] is the first token, and after the last one, [SEP], comes none.
     followed = tf.pad(mask[:, 1:], [[0, 0], [0, 1]])
     inner = mask * followed * tf.cast(tf.range(tf.shape(mask)[1]) > 0, mask.dtype)
     has_inner = tf.reduce_max(inner, axis=1, keepdims=True) > 0
-    counted = tf.cast(tf.where(has_inner, inner, mask), dtype)
+    counted = tf.cast(tf.where(has_inner, inner, mask), tf.float32)
     return counted / tf.reduce_sum(counted, axis=1, keepdims=True)
 
 

@@ -18,6 +18,7 @@ from official.modeling.optimization import lr_schedule
 from labse_tf.config import ADAGRAD, CONSTANT, OptimizerConfig
 from labse_tf.training.distribution import sum_rows
 
+_TABLE = "word_embeddings"  # In the names of variables that may be updated lazily.
 # As in BERT, layer norms and biases do not decay.
 _NO_DECAY = ["layer_norm", "LayerNorm", "bias"]
 # Number of missed steps after which momentum is negligible: 0.9005 ** 150 is 1e-7.
@@ -59,7 +60,7 @@ def build_optimizer(config: OptimizerConfig, *, steps: int) -> LazyAdamW:
 
 def rate_factor(config: OptimizerConfig, name: str) -> float:
     """Returns the factor of the learning rate of the variable that Keras calls `name`."""
-    if "word_embeddings" in name:
+    if _TABLE in name:
         return config.table_rate
     return config.pooler_rate if "pooler" in name else config.layer_rate
 
@@ -87,7 +88,6 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
         self,
         *args,
         steps: int,
-        lazy_variables: str = "word_embeddings",
         factor_of: Callable[[str], float] = lambda name: 1.0,
         **kwargs,
     ) -> None:
@@ -95,18 +95,16 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
 
         Args:
           steps: the maximum number of steps; the rate of each is stored.
-          lazy_variables: variables whose names contain this may be updated lazily.
           factor_of: maps a variable's name to a factor of its learning rate, and so of its decay.
         """
         super().__init__(*args, **kwargs)
-        self._steps, self._lazy_variables, self._factor_of = steps, lazy_variables, factor_of
+        self._steps, self._factor_of = steps, factor_of
 
     def build(self, var_list) -> None:
         if getattr(self, "_built", False):
             return
         super().build(var_list)
-        names = [variable.name for variable in var_list]
-        lazy = [index for index, name in enumerate(names) if self._lazy_variables in name]
+        lazy = [index for index, variable in enumerate(var_list) if _TABLE in variable.name]
         self._place = {index: place for place, index in enumerate(lazy)}
         # [rows]: the last step applied to each row. [steps + 1]: the corrected rate of each step,
         # and log D of all steps up to it.
@@ -320,7 +318,7 @@ class AdagradTables(LazyAdamW):
         variable.scatter_sub(tf.IndexedSlices(rates[:, tf.newaxis] * values, rows))
 
     def _is_lazy(self, variable) -> bool:
-        return self._lazy_variables in variable.name
+        return _TABLE in variable.name
 
     def _apply_weight_decay(self, variables) -> None:
         super()._apply_weight_decay([one for one in variables if not self._is_lazy(one)])

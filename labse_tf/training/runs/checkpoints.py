@@ -8,7 +8,6 @@ written last: files in the folder that it does not name are ignored.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import logging
 import os
@@ -258,20 +257,12 @@ def load_tokenizer(run_dir: RunDir) -> Tokenizer:
     return open_tokenizer(run_dir.vocab_file, max_bytes_per_word=limit)
 
 
-def load_encoder(
-    run_dir: RunDir, *, checkpoint: str | None = None, dropout: float | None = None
-) -> EncoderNetwork:
+def load_encoder(run_dir: RunDir, *, checkpoint: str | None = None) -> EncoderNetwork:
     """Returns the encoder of a run of `labse train` or `labse pretrain`, with all its weights.
 
-    Args:
-      run_dir: the run dir.
-      checkpoint: path of the checkpoint; None: as `choose_checkpoint` chooses.
-      dropout: replaces the run's dropout.
+    `checkpoint` is a path; None: as `choose_checkpoint` chooses.
     """
-    settings = run_dir.config.encoder
-    if dropout is not None:
-        settings = dataclasses.replace(settings, dropout=dropout)
-    encoder = build_encoder(settings)
+    encoder = build_encoder(run_dir.config.encoder)
     read_weights(run_dir, checkpoint or choose_checkpoint(run_dir).path, encoder=encoder)
     return encoder
 
@@ -279,13 +270,8 @@ def load_encoder(
 def read_weights(run_dir: RunDir, path: str, *, encoder: EncoderNetwork, **others) -> None:
     """Reads a checkpoint of a run: all weights of `encoder` and of `others`.
 
-    If the run has subwords, the table of `encoder` becomes the tokens' vectors.
-
-    Args:
-      run_dir: the run.
-      path: the checkpoint.
-      encoder: from `build_encoder` without subwords.
-      **others: other parts of the model, by their names in the checkpoint.
+    `encoder` is made without subwords: if the run has them, its table becomes the tokens' vectors.
+    `others` are parts of the model by their names in the checkpoint.
     """
     subwords = load_subwords(run_dir)
     trained = build_encoder(run_dir.config.encoder, subwords=subwords) if subwords else encoder

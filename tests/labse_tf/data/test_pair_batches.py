@@ -201,8 +201,9 @@ def test_missing_columns(tmp_path, tiny_config, tokenizer):
 # Pairs in memory.
 
 
-def drawn_pairs(cache, weights, windows, **kwargs):
-    return np.concatenate(list(draw_pairs(cache, weights, **kwargs).take(windows)))
+def drawn_pairs(cache, weights, windows, *, seed, **options):
+    options = {"seed": seed, "draw_seed": seed, **options}
+    return np.concatenate(list(draw_pairs(cache, weights, **options).take(windows)))
 
 
 def test_pairs_in_memory_are_drawn_by_weight_and_each_once_a_pass():

@@ -118,7 +118,7 @@ def factor(name):
 
 
 def lazy_adamw(kind=LazyAdamW, steps=100, **settings):
-    return kind(**{**SETTINGS, **settings}, steps=steps, lazy_variables="word")
+    return kind(**{**SETTINGS, **settings}, steps=steps)
 
 
 def adamw(**settings):
