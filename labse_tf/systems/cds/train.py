@@ -122,15 +122,19 @@ def translation_batches(
     settings, place = config.cds, streams.position(step, config.seed)
     inputs = getattr(settings, name)
     files = sorted(texts.find_files(inputs, BITEXT, config.languages, key=f"cds.{name}"))
-    codes = tf.constant([file.language for file in files])
     weights = language_weights(files, settings.language_exponent)
-    options = {"before": place.start * settings.batch_size, "number_files": True}
-    records = streams.draw_records(files, weights, place, **options)
+    drawn = streams.drawn_of(weights, place.start * settings.batch_size)
+    by_language = streams.language_streams(files, seed=place.seed, drawn=drawn, part=place.part)
+    labelled = {
+        language: tf.data.Dataset.zip((stream, tf.data.Dataset.from_tensors(language).repeat()))
+        for language, stream in by_language.items()
+    }
+    records = streams.mix(labelled, weights, seed=place.seed)
     windows = records.batch(settings.batch_size * BATCHES_PER_WINDOW, drop_remainder=True)
 
     def measure(window):
-        serialized, number = window
-        columns = (*texts.parse(BITEXT, serialized), tf.gather(codes, number))
+        serialized, language = window
+        columns = (*texts.parse(BITEXT, serialized), language)
         return columns, tf.maximum(*(byte_lengths(side) for side in columns[:2]))
 
     def encode(source, target, language):
