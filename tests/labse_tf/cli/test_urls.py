@@ -23,7 +23,7 @@ URL = "abfs://bucket/x"
 # Whatever else a command takes, a new option too, may be a path.
 TEXTS_ONLY = {
     *("--licence", "--tpu", "--set", "--language", "--languages", "--filter"),
-    *("--option", "--strategy"),
+    *("--option", "--strategy", "--to"),
 }
 
 
