@@ -65,22 +65,26 @@ def launch(
     Raises:
       InputError: as `open_or_create` and `create_strategy` raise.
     """
+    settings = {"tpu": tpu, "logical_cpus": logical_cpus}
     path = staging.output_path(path, overwrite=overwrite)
-    mirror, chief = staging.mirror_of(Path(path)), is_chief(strategy)
-    create = functools.partial(create_strategy, strategy, tpu=tpu, logical_cpus=logical_cpus)
-    with contextlib.ExitStack() as stack:
-        if chief:
-            run_dir = stack.enter_context(open_or_create(path, config, overwrite=overwrite))
-            stack.enter_context(_mirrored(mirror, run_dir))
-            made = create()
-        else:
-            made = create()  # Waits for the chief, which has created the run dir by then.
-            if mirror is not None:
-                mirror.sends = False
-                mirror.pull()
-            run_dir = open_existing(path)
-        stack.enter_context(record_counts.kept_in(run_dir.counts_file, write=chief))
-        yield run_dir, made
+    mirror = staging.mirror_of(Path(path))
+    if is_chief(strategy):
+        with (
+            open_or_create(path, config, overwrite=overwrite) as run_dir,
+            _mirrored(mirror, run_dir),
+        ):
+            made = create_strategy(strategy, **settings)
+            with record_counts.kept_in(run_dir.counts_file, write=True):
+                yield run_dir, made
+    else:
+        # Creating the strategy waits for the chief, which has created the run dir by then.
+        made = create_strategy(strategy, **settings)
+        if mirror is not None:
+            mirror.sends = False
+            mirror.pull()
+        run_dir = open_existing(path)
+        with record_counts.kept_in(run_dir.counts_file, write=False):
+            yield run_dir, made
 
 
 @contextlib.contextmanager
