@@ -66,22 +66,19 @@ def test_by_hand():
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    rows=st.integers(1, 6),
-    more=st.integers(0, 5),
+    sizes=st.tuples(st.integers(1, 6), st.integers(0, 5), st.integers(1, 8)),
     offset=st.integers(0, 5),
-    width=st.integers(1, 8),
     margin=st.floats(0.0, 1.0),
     scale=st.floats(0.5, 20.0),
 )
-def test_equals_the_numpy_reference(seed, rows, more, offset, width, margin, scale):
+def test_equals_the_numpy_reference(seed, sizes, offset, margin, scale):
+    rows, more, width = sizes
     offset = min(offset, more)
     generator = np.random.default_rng(seed)
-    queries = unit_rows(generator, rows, width)
-    candidates = unit_rows(generator, rows + more, width)
+    queries, candidates = (unit_rows(generator, n, width) for n in (rows, rows + more))
     options = {"margin": margin, "scale": scale}
-    found = additive_margin_softmax(
-        f32(queries), f32(candidates), positive_offset=offset, **options
-    )
+    sides = map(f32, (queries, candidates))
+    found = additive_margin_softmax(*sides, positive_offset=offset, **options)
     expected = reference(queries, candidates, offset=offset, **options)
     assert found.dtype == tf.float32
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -134,7 +131,7 @@ def test_an_ignored_candidate_is_as_if_it_were_not_there():
     assert (gradient[2] == 0).all() and (gradient[[0, 1, 3]] != 0).any(axis=1).all()
 
 
-@pytest.mark.parametrize("margin, scale", [(0.3, 10.0), (0.0, 40.0), (0.3, 200.0)])
+@pytest.mark.parametrize("margin, scale", [(0.0, 40.0), (0.3, 200.0)])
 def test_both_directions_at_once_are_both_directions(margin, scale):
     """Also with pairs that share a text, and beyond the scale at which exponentials overflow."""
     generator = np.random.default_rng(14)
@@ -181,42 +178,27 @@ BIAS = RANDOM.normal(size=VOCAB).astype(np.float32)
 LABELS = np.array([3, 7, 3, 49, 0, 7], np.int32)
 
 
-def run(drawn):
-    return sampled_softmax(
-        tf.constant(HIDDEN), tf.constant(LABELS), tf.Variable(TABLE), tf.Variable(BIAS), drawn
-    )
-
-
-def test_every_token_drawn_once_is_the_whole_softmax():
-    losses, hits = run(tf.range(VOCAB))
-    logits = HIDDEN @ TABLE.T + BIAS
-    expected = np.log(np.exp(logits).sum(1)) - logits[np.arange(ROWS), LABELS]
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
-    np.testing.assert_array_equal(hits, logits.argmax(1) == LABELS)
-
-
-def test_the_sum_over_the_vocabulary_is_estimated_without_bias():
+def test_the_softmax_is_estimated_without_bias_and_whole_if_every_token_is_drawn_once():
     table, bias = tf.Variable(TABLE), tf.Variable(BIAS)
+
+    def of(drawn):
+        return sampled_softmax(tf.constant(HIDDEN), tf.constant(LABELS), table, bias, drawn)
 
     @tf.function
     def losses_of(seed):
-        drawn = draw_uniform(10, VOCAB, tf.stack([seed, 1]))
-        return sampled_softmax(tf.constant(HIDDEN), tf.constant(LABELS), table, bias, drawn)[0]
+        return of(draw_uniform(10, VOCAB, tf.stack([seed, 1])))[0]
 
+    losses, hits = of(tf.range(VOCAB))
     logits = HIDDEN @ TABLE.T + BIAS
     own = logits[np.arange(ROWS), LABELS]
-    sums = [np.exp(losses_of(seed).numpy() + own) for seed in tf.range(1000)]
+    np.testing.assert_allclose(losses, np.log(np.exp(logits).sum(1)) - own, rtol=1e-5)
+    np.testing.assert_array_equal(hits, logits.argmax(1) == LABELS)
+    sums = [np.exp(losses_of(seed).numpy() + own) for seed in tf.range(300)]
     found, error = np.mean(sums, 0), np.std(sums, 0) / np.sqrt(len(sums))
     np.testing.assert_array_less(np.abs(found - np.exp(logits).sum(1)), 4 * error)
-
-
-def test_only_labels_and_drawn_rows_have_a_gradient():
-    table, bias = tf.Variable(TABLE), tf.Variable(BIAS)
+    # Only labels and drawn rows have a gradient.
     with tf.GradientTape() as tape:
-        losses, _ = sampled_softmax(
-            tf.constant(HIDDEN), tf.constant(LABELS), table, bias, tf.constant([5, 7, 20])
-        )
-        loss = tf.reduce_sum(losses)
+        loss = tf.reduce_sum(of(tf.constant([5, 7, 20]))[0])
     for gradient in tape.gradient(loss, [table, bias]):
         assert isinstance(gradient, tf.IndexedSlices)
         assert set(gradient.indices.numpy()) == {0, 3, 5, 7, 20, 49}

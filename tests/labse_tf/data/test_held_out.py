@@ -139,11 +139,7 @@ def test_a_run_tells_it(tmp_path, config_file, bitext_dir):
     assert labse_run("pretrain", config_file, tmp_path / "run", *sets) == 0
     told = lines(tmp_path / "run", "held_out")
     assert [(line["stage"], line["step"]) for line in told] == [(0, 2), (0, 4), (0, 5), (1, 2)]
-    for line in told:
-        assert set(line["held_out"]) == {"mlm", "tlm"}
-        for measured in line["held_out"].values():
-            assert set(measured["by_language"]) == {"de", "th"}
-            assert measured["loss"] > 0 and 0 <= measured["accuracy"] <= 1
+    assert all(set(line["held_out"]) == {"mlm", "tlm"} for line in told)
     assert list((tmp_path / "run/tensorboard/stage_1/held_out").rglob("events*"))
 
 
@@ -171,7 +167,11 @@ def test_the_first_pairs_of_each_language(bitext_dir):
         pools_of(bitext_dir, languages=["sw"])
 
 
-def test_pairs_with_a_side_seen_before_are_passed_over():
+def test_pairs_with_a_side_seen_before_are_passed_over_in_all_files(tmp_path):
+    write_pairs(tmp_path / "one", "de", ("cat", "Katze"), ("dog", "Hund"))
+    write_pairs(tmp_path / "two", "de", ("cat", "Kater"), ("bird", "Vogel"))
+    expected = [(b"cat", b"Katze"), (b"dog", b"Hund"), (b"bird", b"Vogel")]
+    assert pools_of(tmp_path / "one", tmp_path / "two") == {"de": expected}
     pairs = [
         (b"yes", "так".encode()),
         (b"yes", "да".encode()),  # Two translations of one sentence: either would be right.
@@ -182,13 +182,6 @@ def test_pairs_with_a_side_seen_before_are_passed_over():
     ]
     assert distinct(pairs, 3) == [pairs[0], pairs[3], pairs[4]]
     assert distinct(pairs, 9) == [pairs[0], *pairs[3:]]
-
-
-def test_duplicates_count_over_the_files_of_a_language(tmp_path):
-    write_pairs(tmp_path / "one", "de", ("cat", "Katze"), ("dog", "Hund"))
-    write_pairs(tmp_path / "two", "de", ("cat", "Kater"), ("bird", "Vogel"))
-    expected = [(b"cat", b"Katze"), (b"dog", b"Hund"), (b"bird", b"Vogel")]
-    assert pools_of(tmp_path / "one", tmp_path / "two") == {"de": expected}
 
 
 def test_a_language_with_one_pair_says_nothing(tmp_path, caplog):

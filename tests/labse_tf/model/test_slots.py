@@ -50,11 +50,6 @@ def test_one_slot_is_the_vector_and_more_come_from_a_perceptron_of_three_layers(
     np.testing.assert_allclose(slots(vectors), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_without_slots_the_neighbour_is_not_read(encoder):
-    expected = encoder(packed(IDS))["sequence_output"]
-    np.testing.assert_array_equal(token_states(encoder, batch(), training=False), expected)
-
-
 @pytest.mark.parametrize("count", [1, 3])
 def test_tokens_see_the_neighbour_through_the_slots_alone(encoder, count):
     slots = build_slots(count, CONFIG)

@@ -32,7 +32,7 @@ def static():
     return build_encoder(CONFIG)
 
 
-def test_the_average_leaves_out_what_is_no_token_of_the_text(static, inputs):
+def test_the_average_leaves_out_what_is_no_token_and_training_looks_each_up_once(static, inputs):
     table = static.get_embedding_table().numpy()
     outputs = static(inputs)
     expected = [(table[5] + 2 * table[7]) / 3, table[8], (table[CLS] + table[SEP]) / 2]
@@ -41,9 +41,6 @@ def test_the_average_leaves_out_what_is_no_token_of_the_text(static, inputs):
     assert [one.name for one in static.variables] == ["encoder/word_embeddings/embeddings:0"]
     longer = {name: tf.pad(tensor, [[0, 0], [0, 3]]) for name, tensor in inputs.items()}
     np.testing.assert_array_equal(static(longer)["pooled_output"], outputs["pooled_output"])
-
-
-def test_training_looks_up_each_token_once_and_has_the_same_result(static, inputs):
     table = static.get_embedding_table()
     results = []
     for training in (True, False):
@@ -81,7 +78,8 @@ def test_a_step_does_not_copy_the_table(inputs, lengths):
     assert "ResourceGather" in operations and "ReadVariableOp" not in operations
 
 
-def test_layers_on_top_change_nothing_at_first(static, inputs):
+def test_layers_on_top_change_nothing_at_first_and_then_learn(static, inputs):
+    """At first the last kernels of both parts of a layer, which are 0, then the others."""
     # Rows of very different lengths keep their weight in the average.
     table = static.get_embedding_table()
     table.assign(table * tf.constant([[1], [1], [9], [9], [1], [0.01], [1], [3], [1]]))
@@ -95,36 +93,30 @@ def test_layers_on_top_change_nothing_at_first(static, inputs):
         np.testing.assert_allclose(found, expected, atol=1e-5)
     with pytest.raises(InputError, match="spare columns"):
         grow_layers(np.ones([9, 8], np.float32), deep, unread=[CLS, SEP])
-
-
-def test_layers_on_top_learn(static, inputs):
-    """At first the last kernels of both parts of a layer, which are 0, then the others."""
     deep = build_encoder(CONFIG, num_layers=1)
-    grow_layers(static.get_embedding_table().numpy(), deep, unread=[CLS, SEP])
-    with_text = {name: tensor[:2] for name, tensor in inputs.items()}
+    grow_layers(np.pad(np.random.default_rng(1).normal(size=(9, 6)), [(0, 0), (0, 2)]), deep,
+                unread=[CLS, SEP])  # fmt: skip
     direction = tf.random.stateless_normal([2, 8], seed=(1, 2))
 
     def moved():
-        with tf.GradientTape() as tape:
+        with tf.GradientTape(persistent=True) as tape:
             loss = tf.reduce_sum(direction * embed(deep, with_text, training=True))
-        gradients = tape.gradient(loss, deep.trainable_variables)
-        found = {
-            variable.name
-            for variable, gradient in zip(deep.trainable_variables, gradients, strict=True)
-            if np.abs(tf.convert_to_tensor(gradient)).max() > 1e-6
-        }
-        for variable, gradient in zip(deep.trainable_variables, gradients, strict=True):
-            variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
+        found = set()
+        for variable in deep.trainable_variables:
+            gradient = tf.convert_to_tensor(tape.gradient(loss, variable))
+            if np.abs(gradient).max() > 1e-6:
+                found.add(variable.name)
+            variable.assign_sub(0.1 * gradient)
         return found
 
     first, second = moved(), moved()
+    layer = "encoder/transformer/layer_0"
     assert {name for name in first if name.endswith("output/kernel:0")} == {
-        "encoder/transformer/layer_0/self_attention/attention_output/kernel:0",
-        "encoder/transformer/layer_0/output/kernel:0",
-    }
+        f"{layer}/self_attention/attention_output/kernel:0", f"{layer}/output/kernel:0",
+    }  # fmt: skip
     # Softmax does not change with what is added to all keys alike.
     still = {v.name for v in deep.trainable_variables} - first - second
-    assert still == {"encoder/transformer/layer_0/self_attention/key/bias:0"}
+    assert still == {f"{layer}/self_attention/key/bias:0"}
 
 
 # Tokens' vectors as sums of their own row and of their parts' rows.
@@ -132,7 +124,7 @@ def test_layers_on_top_learn(static, inputs):
 TOKENS = ["[UNK]", "a", "##b", "ab", "##ba", "abab", "ไท", "ไทย", "##ย"]
 
 
-def test_parts_by_hand():
+def test_parts_and_splitting_by_hand():
     subwords = Subwords(TOKENS, [1, 2])
     names = list(TOKENS)
     for length in (1, 2):
@@ -149,6 +141,13 @@ def test_parts_by_hand():
     }.items():
         found = [names[row] for row in subwords.rows[TOKENS.index(token)].numpy()]
         assert found == [token, *filter(None, parts.split(","))]
+    subwords = Subwords(TOKENS, [2])
+    rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
+    # 60 % of two characters is one, and of four two; of one, none.
+    expected = {"ab": ["a", "##b"], "ไทย": ["ไท", "##ย"]}
+    for token, found in zip(TOKENS, split, strict=True):
+        pieces = expected.get(token, [token])
+        assert found == [row for piece in pieces for row in rows[TOKENS.index(piece)]], token
 
 
 def test_ngrams_by_hand():
@@ -162,16 +161,6 @@ def test_ngrams_by_hand():
     assert found[:6] == ["", "^ha hau aus", "^ha hau aus", "hau aus", "^ha hau aus", "aus"]
     # "^ไทย" has it; it is the whole of "##ไทย", which its own row is for.
     assert found[6:] == ["ไทย", "", "ไทย", "ไทย"]
-
-
-def test_splitting_by_hand():
-    subwords = Subwords(TOKENS, [2])
-    rows, split = subwords.rows.to_list(), subwords.split_rows().to_list()
-    # 60 % of two characters is one, and of four two; of one, none.
-    expected = {"ab": ["a", "##b"], "ไทย": ["ไท", "##ย"]}
-    for token, found in zip(TOKENS, split, strict=True):
-        pieces = expected.get(token, [token])
-        assert found == [row for piece in pieces for row in rows[TOKENS.index(piece)]], token
 
 
 def test_splitting_draws_tokens_anew_at_each_step_and_only_in_training():

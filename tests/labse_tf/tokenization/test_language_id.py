@@ -1,7 +1,5 @@
 """Languages of real sentences, and the filter of declared languages."""
 
-import pytest
-
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.records import Sentence
 from labse_tf.tokenization.language_id import identify
@@ -39,32 +37,21 @@ def test_capitals_and_line_breaks_make_no_difference():
     assert broken == identify([text])[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("", None),
-        ("   ", None),
-        # Bashkir.
-        ("Башҡортостан Республикаһы — Рәсәй Федерацияһы составындағы республика.", "ba"),
-    ],
-)
-def test_no_text_and_a_language_that_the_paper_lacks(text, language):
-    assert identify([text])[0][0] == language
+def test_no_text_and_a_language_that_the_paper_lacks():
+    bashkir = "Башҡортостан Республикаһы — Рәсәй Федерацияһы составындағы республика."
+    assert [language for language, _ in identify(["", "   ", bashkir])] == [None, None, "ba"]
     assert identify([]) == []
 
 
-@pytest.mark.parametrize(
-    ("declared", "text", "stays"),
-    [
+def test_filter_of_a_declared_language():
+    filter_ = WrongLanguage()
+    for declared, text, stays in (
         *((name.split("-")[-1], text, True) for name, text in SENTENCES.items()),
         ("de", SENTENCES["fr"], False),
         ("ru", SENTENCES["ja"], False),
         ("de", "", True),
         ("hr", SENTENCES["ru"], False),
-    ],
-)
-def test_filter_of_a_declared_language(declared, text, stays):
-    filter_ = WrongLanguage()
-    [score] = filter_.score([Sentence(text, declared)])
-    assert -1 <= score <= 1
-    assert filter_.accept(score) is stays
+    ):
+        [score] = filter_.score([Sentence(text, declared)])
+        assert -1 <= score <= 1
+        assert filter_.accept(score) is stays

@@ -21,19 +21,16 @@ WORKERS = {"worker": ["a:1", "b:1"]}
 WITH_CHIEF = {"chief": ["c:1"], "worker": ["a:1"]}
 
 
-@pytest.mark.parametrize(
-    "cluster, type_, index, chief",
-    [
+def test_the_chief(monkeypatch):
+    for cluster, type_, index, chief in (
         (WORKERS, "worker", 0, True),
         (WORKERS, "worker", 1, False),
         (WITH_CHIEF, "chief", 0, True),
         (WITH_CHIEF, "worker", 0, False),
-    ],
-)
-def test_the_chief(monkeypatch, cluster, type_, index, chief):
-    task = {"type": type_, "index": index}
-    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
-    assert is_chief("auto") is is_chief("multi_worker") is chief
+    ):
+        task = {"type": type_, "index": index}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+        assert is_chief("auto") is is_chief("multi_worker") is chief
     # Works by itself, whatever the environment says.
     assert is_chief("mirrored") is True
     monkeypatch.setenv("TF_CONFIG", "{}")
@@ -53,23 +50,19 @@ def test_strategies_that_there_cannot_be(monkeypatch):
             create_strategy(**arguments)
 
 
-@pytest.mark.parametrize(
-    "library, config, tpu, gpus, expected",
-    [
-        (False, False, "", 0, "one_device"),
-        (False, False, "", 2, "mirrored"),
-        (True, False, "", 2, "tpu"),
-        (True, True, "", 0, "multi_worker"),
-        (False, True, "name", 2, "tpu"),
-    ],
-)
-def test_what_auto_means(monkeypatch, library, config, tpu, gpus, expected):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    found = importlib.util.find_spec("json") if library else None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
-    if config:
-        monkeypatch.setenv("TF_CONFIG", "{}")
-    assert distribution._choose(tpu, gpus) == expected
+def test_what_auto_means(monkeypatch):
+    for library, config, tpu, gpus, expected in (
+        (None, False, "", 0, "one_device"),
+        (None, False, "", 2, "mirrored"),
+        ("found", False, "", 2, "tpu"),
+        ("found", True, "", 0, "multi_worker"),
+        (None, True, "name", 2, "tpu"),
+    ):
+        monkeypatch.delenv("TF_CONFIG", raising=False)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, found=library: found)
+        if config:
+            monkeypatch.setenv("TF_CONFIG", "{}")
+        assert distribution._choose(tpu, gpus) == expected
 
 
 def test_gathered_rows_have_a_known_shape_as_a_tpu_needs():

@@ -24,11 +24,6 @@ SEED = 1
 INPUTS = packed(np.random.default_rng(2).integers(5, 20, (ROWS, LENGTH)))
 
 
-def build(dropout):
-    config = dataclasses.replace(TINY_ENCODER, dropout=dropout, pooling="cls")
-    return build_encoder(config, replayable=True)
-
-
 def loss_of(embeddings):
     source, target = tf.split(embeddings, 2)
     return translation_ranking_loss(source, target), tf.reduce_mean(source)
@@ -60,13 +55,13 @@ def reference(encoder, chunk_rows):
 
 
 @pytest.mark.parametrize(
-    "dropout, chunk_rows, sparse",
-    [(0.0, 2, True), (0.3, 2, True), (0.3, 2, False), (0.3, ROWS, True)],
+    "dropout, chunk_rows, sparse", [(0.0, ROWS, True), (0.3, 2, True), (0.3, 2, False)]
 )
 def test_equals_the_whole_batch(dropout, chunk_rows, sparse):
     # Some weights make gradients of 15 whose parts cancel out, which float32 gives only to 3e-5.
     tf_keras.utils.set_random_seed(SEED)
-    encoder = build(dropout)
+    config = dataclasses.replace(TINY_ENCODER, dropout=dropout, pooling="cls")
+    encoder = build_encoder(config, replayable=True)
     generators = dropout_generators(encoder)
     # Embeddings; in a layer attention, its output and that of the layer.
     assert len(generators) == (1 + 3 if dropout else 0)
@@ -86,9 +81,5 @@ def test_equals_the_whole_batch(dropout, chunk_rows, sparse):
     assert max(abs(gradient.numpy()).max() for gradient in expected) > 0.1
     for one, other in zip(gradients, expected, strict=True):
         np.testing.assert_allclose(tf.convert_to_tensor(one), other, rtol=1e-4, atol=1e-5)
-
-
-def test_dropout_changes_from_step_to_step():
-    encoder = build(0.3)
-    one, other = (cached(encoder, 2) for _ in range(2))
-    assert abs(float(one[0] - other[0])) > 1e-4
+    if dropout:  # It changes from step to step.
+        assert abs(float(cached(encoder, chunk_rows)[0] - loss)) > 1e-4

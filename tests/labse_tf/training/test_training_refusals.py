@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 
-import pytest
 from command_line import refused
-from runs import SHALLOW, labse_run
-from text_files import content_of, write_records
+from runs import labse_run
+from text_files import content_of
 
 from labse_tf.cli.main import main
 from labse_tf.files.outputs import locked
+
+TABLE = "encoder.num_layers=0"  # Without layers, a run starts sooner.
 
 
 def test_another_configuration_or_vocabulary_is_refused(
@@ -48,38 +49,24 @@ def test_a_folder_that_cannot_be_a_run_dir(capsys, tmp_path, config_file):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize(
-    "override, problem",
-    [
+def test_a_run_that_cannot_start_leaves_nothing(capfd, tmp_path, config_file):
+    """Else the corrected command would be refused: its configuration is another one."""
+    for override, problem in (
         ("tokenizer.vocab_file=", "vocab_file"),
         ("tokenizer.vocab_file=/nowhere/vocab.txt", "no such file"),
         ("encoder.vocab_size=150", "'encoder.vocab_size' is 150"),
         ("train.bitext=[]", "'train.bitext' is empty"),
         ("train.dev=[/nowhere]", "no such file or folder"),
         ("languages=[sw]", "has no text in sw"),
-    ],
-)
-def test_a_run_that_cannot_start_leaves_nothing(capfd, tmp_path, config_file, override, problem):
-    """Else the corrected command would be refused: its configuration is another one."""
-    assert labse_run("train", config_file, tmp_path / "run", override) == 2
-    assert problem in capfd.readouterr().err
-    assert not (tmp_path / "run").exists()
+    ):
+        assert labse_run("train", config_file, tmp_path / "run", TABLE, override) == 2
+        assert problem in capfd.readouterr().err
+        assert not (tmp_path / "run").exists()
 
 
-def test_shards_from_which_all_was_filtered(tmp_path, config_file, capfd):
-    write_records(tmp_path / "bitext" / "th" / "part-00000-of-00001.tfrecord.gz", [], ())
-    setting = f"train.bitext=[{tmp_path}/bitext]"
-    assert labse_run("train", config_file, tmp_path / "run", setting) == 2
-    assert "the corpora hold no records; see why in report.json" in capfd.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    "setting", ["train.chunk_size=0", pytest.param("train.chunk_size=4", marks=pytest.mark.slow)]
-)
-def test_copies_of_one_pair_leave_nothing_to_learn(config_file, tmp_path, capsys, setting):
+def test_copies_of_one_pair_leave_nothing_to_learn(config_file, tmp_path, capsys):
     (tmp_path / "de.tsv").write_text("A house\tEin Haus\n" * 5, "utf-8")
-    sets = (f"train.bitext=[{tmp_path}/de.tsv]", *SHALLOW, setting)
+    sets = (f"train.bitext=[{tmp_path}/de.tsv]", TABLE)
     assert labse_run("train", config_file, tmp_path / "run", *sets) == 2
     errors = [line for line in capsys.readouterr().err.split("\n") if "error: " in line]
     assert len(errors) == 1 and "different texts" in errors[0]

@@ -43,8 +43,6 @@ def test_a_run_measures_keeps_the_best_and_ends_so_if_cut_short(tmp_path, train)
     assert list(measured(run)) == [3, 6, 8]
     for found in measured(run).values():
         assert found["pairs"] == 30 and set(found["by_language"]) == {"de"}
-        mean = (found["to_english"] + found["from_english"]) / 2
-        assert found["accuracy"] == pytest.approx(mean, abs=1e-6)
     assert [line["step"] for line in lines(run, "loss")] == [2, 3, 5, 6, 8]
     assert list((run / "tensorboard" / "held_out").rglob("events*"))
     # The best one is written while measuring, and up to date in rows that no batch held.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import tensorflow as tf
 
 from labse_tf.training.runs.checkpoints import read_best
@@ -56,31 +55,26 @@ def test_it_measures_at_multiples_and_at_the_end_but_not_again_after_a_restart(t
     assert not finished.is_due(95)
 
 
-@pytest.mark.parametrize(
-    ("table", "best", "options"),
-    [
+def test_the_best(tmp_path):
+    for number, (table, best, options) in enumerate((
         ({10: 0.2, 20: 0.5, 30: 0.5, 40: 0.4}, 20, {}),  # The first of equals.
         ({10: 0.5, 20: 0.25, 30: 0.25, 40: 0.75}, 20, {"lower": True}),
         ({10: 0.0}, 10, {}),  # Kept when there is no other.
-    ],
-)
-def test_the_best(tmp_path, table, best, options):
-    run = Run(tmp_path, **options)
-    run.measure(table)
-    assert run.course.best == read_best(tmp_path)
-    assert best_of(tmp_path) == (best, table[best])
-    saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
-    assert saved == best
+    )):  # fmt: skip
+        folder = tmp_path / str(number)
+        run = Run(folder, **options)
+        run.measure(table)
+        assert run.course.best == read_best(folder)
+        assert best_of(folder) == (best, table[best])
+        saved = tf.train.load_variable(run.course.best.path, "step/.ATTRIBUTES/VARIABLE_VALUE")
+        assert saved == best
 
 
-@pytest.mark.parametrize(
-    "patience, last",
-    [(1, 30), (2, 60), (3, 70), (0, 95)],  # A better one at 40 starts the count again.
-)
-def test_patience(tmp_path, patience, last):
-    run = Run(tmp_path, patience=patience)
+def test_patience(tmp_path):
     table = {10: 0.1, 20: 0.3, 30: 0.2, 40: 0.4, 50: 0.4, 60: 0.3, 70: 0.1, 80: 0.0, 90: 0.1, 95: 0}
-    assert run.measure(table)[-1] == last
+    # A better one at 40 starts the count again.
+    for patience, last in ((1, 30), (2, 60), (3, 70), (0, 95)):
+        assert Run(tmp_path / str(patience), patience=patience).measure(table)[-1] == last
 
 
 def test_a_restart_knows_the_best_and_how_long_it_waited(tmp_path):
@@ -102,18 +96,16 @@ def test_pretraining_keeps_none_and_never_stops(tmp_path):
     assert run.course.best is None and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "file, content, problem",
-    [
-        ("ckpt-10.data*", b"", "best/ckpt-10 is damaged ("),
-        ("best.json", b"{", "the record of the best checkpoint is damaged"),
-    ],
-)
-def test_a_damaged_best_one_is_named_and_replaced(tmp_path, caplog, file, content, problem):
-    Run(tmp_path).measure({10: 0.9})
-    (damaged,) = (tmp_path / "best").glob(file)
-    damaged.write_bytes(content)
-    resumed = Run(tmp_path, measured=[10])
-    assert problem in caplog.text
-    resumed.measure({20: 0.1})
-    assert best_of(tmp_path) == (20, 0.1)
+def test_a_damaged_best_one_is_named_and_replaced(tmp_path, caplog):
+    for number, (file, problem) in enumerate((
+        ("ckpt-10.data*", "best/ckpt-10 is damaged ("),
+        ("best.json", "the record of the best checkpoint is damaged"),
+    )):  # fmt: skip
+        folder = tmp_path / str(number)
+        Run(folder).measure({10: 0.9})
+        (damaged,) = (folder / "best").glob(file)
+        damaged.write_bytes(b"")
+        resumed = Run(folder, measured=[10])
+        assert problem in caplog.text
+        resumed.measure({20: 0.1})
+        assert best_of(folder) == (20, 0.1)

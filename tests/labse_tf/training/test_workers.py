@@ -64,28 +64,12 @@ def sets(corpus, bitext_dir):
 
     And several steps between two lines of the log, with batches of different lengths.
     """
-    return [
-        *SHALLOW,
-        # So that sentences lie apart: else Adam divides rounding by rounding.
-        "encoder.initializer_range=0.25",
-        "languages=[de,th]",
-        f"train.bitext=[{corpus}]",
-        "train.bucket_lengths=[16,32]",
-        f"train.input_parts={PARTS}",
-        f"train.dev=[{bitext_dir}]",
-        "train.dev_size=35",
-        "train.dev_interval=3",
-        "train.loop.log_interval=3",
-        "train.loop.checkpoint_interval=3",
-        f"train.steps={STEPS}",
-    ]
-
-
-def encoder_of(run_dir):
-    """The encoder's weights in the last checkpoint, by their names there."""
-    found = weights(tf.train.latest_checkpoint(run_dir / "checkpoints"), "encoder")
-    assert len(found) > 20
-    return found
+    train = {"bitext": f"[{corpus}]", "bucket_lengths": "[16,32]", "input_parts": PARTS}
+    train |= {"dev": f"[{bitext_dir}]", "dev_size": 35, "dev_interval": 3, "steps": STEPS}
+    train |= {"loop.log_interval": 3, "loop.checkpoint_interval": 3}
+    # So that sentences lie apart: else Adam divides rounding by rounding.
+    encoder = (*SHALLOW, "encoder.initializer_range=0.25", "languages=[de,th]")
+    return [*encoder, *(f"train.{key}={value}" for key, value in train.items())]
 
 
 def by_step(run_dir, kind):
@@ -101,13 +85,15 @@ def assert_same_run(run_dir, expected_run_dir, untrained_run_dir):
     decides where an element goes. `test_replicas.py` compares the gradients themselves. Accuracies
     are the same but for a few sentences that have two nearest neighbours almost as near.
     """
-    runs = (run_dir, expected_run_dir, untrained_run_dir)
-    found, expected, untrained = map(encoder_of, runs)
+    found, expected, untrained = (
+        weights(tf.train.latest_checkpoint(run / "checkpoints"), "encoder")
+        for run in (run_dir, expected_run_dir, untrained_run_dir)
+    )
 
     def distance(one, other):
         return np.sqrt(sum(np.sum((one[name] - other[name]) ** 2) for name in expected))
 
-    assert set(found) == set(expected)
+    assert set(found) == set(expected) and len(found) > 20
     assert distance(found, expected) < 0.01 * distance(expected, untrained)
     losses, others = (by_step(path, "loss") for path in (run_dir, expected_run_dir))
     assert losses == pytest.approx(others, rel=1e-5) and list(losses) == [3, 6, 9]

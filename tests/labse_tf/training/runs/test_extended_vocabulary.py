@@ -45,21 +45,16 @@ def test_old_tokens_keep_their_ids_and_the_table_shows_the_gain(
     assert (tmp_path / "vocab.txt").read_bytes() == extended.read_bytes()
 
 
-@pytest.fixture(scope="module")
-def grown_run(trained_run, extended, config_file, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("grown") / "run"
-    assert train(config_file, trained_run, extended, folder, "train.steps=0") == 0
-    return folder
-
-
 def train(config_file, origin, vocab, folder, *sets):
     sets = (f"tokenizer.vocab_file={vocab}", "encoder.vocab_size=0", *sets)
     return labse_run("train", config_file, folder, *sets, init=origin)
 
 
 def test_new_rows_are_means_and_text_without_new_tokens_keeps_its_vectors(
-    trained_run, grown_run, multilingual_sentences
+    trained_run, extended, config_file, tmp_path, multilingual_sentences
 ):
+    grown_run = tmp_path / "run"
+    assert train(config_file, trained_run, extended, grown_run, "train.steps=0") == 0
     before, after = (load_encoder(open_existing(path)) for path in (trained_run, grown_run))
     old = before.get_embedding_table().numpy()
     new = after.get_embedding_table().numpy()
@@ -88,15 +83,12 @@ def test_it_is_pretrained_further_with_its_head(pretrained_run, config_file, ext
     assert labse_run("pretrain", config_file, tmp_path / "run", *sets, init=pretrained_run) == 0
 
 
-def test_another_vocabulary_is_refused(trained_run, extended, config_file, tmp_path, capsys):
+def test_refusals(trained_run, extended, config_file, tmp_path, capsys):
     tokens = wordpiece_file.read(extended)
     other = tmp_path / "other.txt"
     wordpiece_file.write(other, [*tokens[:-10], "zz"])
     assert train(config_file, trained_run, other, tmp_path / "run") == 2
     assert "labse vocab extend" in capsys.readouterr().err
-
-
-def test_bad_options(trained_run, tmp_path, capsys):
     (tmp_path / "mfe.txt").write_text("Mo pe ale.\n", "utf-8")
     command = ["vocab", "extend", trained_run, "--text", tmp_path / "mfe.txt"]
     command += ["--out", tmp_path / "vocab.txt"]

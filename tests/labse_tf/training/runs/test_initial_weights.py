@@ -31,14 +31,10 @@ def bert_dir(tmp_path, tensors, vocab_file):
     return write_bert(tmp_path / "bert", tensors, vocab_file)
 
 
-ENCODER_SETTINGS = [
-    f"encoder.hidden_size={HIDDEN}",
-    f"encoder.num_attention_heads={HEADS}",
-    f"encoder.intermediate_size={INNER}",
-    f"encoder.max_positions={POSITIONS}",
-    "encoder.activation=gelu",
-    "tokenizer.vocab_file=",
-]
+SIZES = {"hidden_size": HIDDEN, "num_attention_heads": HEADS, "intermediate_size": INNER}
+SIZES |= {"max_positions": POSITIONS, "activation": "gelu"}
+ENCODER_SETTINGS = [*(f"encoder.{key}={size}" for key, size in SIZES.items())]
+ENCODER_SETTINGS.append("tokenizer.vocab_file=")
 
 
 @pytest.fixture
@@ -66,6 +62,8 @@ def report_of(run_dir):
 
 def restored(folder):
     origin = open_origin(folder)
+    sizes = {**SIZES, "num_layers": LAYERS, "vocab_size": origin.encoder.vocab_size}
+    assert origin.encoder == EncoderConfig(**sizes)
     encoder = build_encoder(origin.encoder)
     head = build_mlm_head(origin.encoder, encoder)
     return encoder, head, restore(origin, encoder, head)
@@ -155,48 +153,44 @@ def test_a_dual_encoder_gives_its_encoder_alone(start, trained_run, tmp_path):
     assert fresh and all(name.startswith("mlm_head/") for name in fresh)
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        (["encoder.hidden_size=32"], "'encoder.hidden_size' is 32"),
-        (["encoder.activation=gelu_tanh"], "--set encoder.activation=gelu"),
-        (["encoder.num_layers=3"], "2 layers, the run starts with 3"),
-        (["pretrain.stage_steps=[1,1]"], "2 layers, the run starts with 1"),
-        (["encoder.vocab_size=7"], "'encoder.vocab_size' is 7"),
-    ],
-)
-def test_another_architecture(bert_dir, tmp_path, config_file, capfd, settings, problem):
+def test_another_architecture(bert_dir, tmp_path, config_file, capfd):
     sets = [*ENCODER_SETTINGS, f"encoder.num_layers={LAYERS}", "pretrain.stage_steps=[1]"]
-    sets += ["pretrain.optimizer.warmup_steps=0", *settings]
-    assert labse_run("pretrain", config_file, tmp_path / "run", *sets, init=bert_dir) == 2
-    error = capfd.readouterr().err
-    assert problem in error and len(error.strip().splitlines()) == 1
-    assert not (tmp_path / "run").exists()
+    sets += ["pretrain.optimizer.warmup_steps=0"]
+    for setting, problem in (
+        ("encoder.hidden_size=32", "'encoder.hidden_size' is 32"),
+        ("encoder.activation=gelu_tanh", "--set encoder.activation=gelu"),
+        ("encoder.num_layers=3", "2 layers, the run starts with 3"),
+        ("pretrain.stage_steps=[1,1]", "2 layers, the run starts with 1"),
+        ("encoder.vocab_size=7", "'encoder.vocab_size' is 7"),
+    ):
+        run = tmp_path / "run"
+        assert labse_run("pretrain", config_file, run, *sets, setting, init=bert_dir) == 2
+        error = capfd.readouterr().err
+        assert problem in error and len(error.strip().splitlines()) == 1
+        assert not run.exists()
 
 
-def claim(**changes):
-    def change(folder):
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-        (folder / "config.json").write_text(json.dumps({**config, **changes}), "utf-8")
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda folder: (folder / "config.json").unlink(), "is not a run dir"),
-        (lambda folder: (folder / "config.json").write_text("{"), "is not a BERT configuration"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "has no model.safetensors"),
-        (lambda folder: (folder / "vocab.txt").unlink(), "has no vocab.txt"),
-        (claim(model_type="roberta"), "describes a roberta"),
-        (claim(position_embedding_type="relative_key"), "relative_key positions"),
-    ],
-)
-def test_what_is_no_bert(bert_dir, change, problem):
+def test_what_is_no_bert(bert_dir):
     """More of it in tests/export/test_huggingface.py."""
-    change(bert_dir)
-    with pytest.raises(InputError, match=f"{bert_dir}.*{problem}"):
+    config = bert_dir / "config.json"
+    sizes = json.loads(config.read_text("utf-8"))
+    for name, content, problem in (
+        ("config.json", {"model_type": "roberta"}, "describes a roberta"),
+        ("config.json", {"position_embedding_type": "relative_key"}, "relative_key positions"),
+        ("vocab.txt", None, "has no vocab.txt"),
+        ("model.safetensors", None, "has no model.safetensors"),
+        ("config.json", None, "is not a run dir"),
+    ):
+        if content:
+            config.write_text(json.dumps({**sizes, **content}), "utf-8")
+        else:
+            (bert_dir / name).unlink()
+        with pytest.raises(InputError, match=f"{bert_dir}.*{problem}"):
+            open_origin(bert_dir)
+    config.write_text("{")
+    (bert_dir / "model.safetensors").touch()
+    (bert_dir / "vocab.txt").touch()
+    with pytest.raises(InputError, match=f"{config}.*is not a BERT configuration"):
         open_origin(bert_dir)
 
 
@@ -206,15 +200,3 @@ def test_a_bert_without_pooler_and_head_starts_them_afresh(tmp_path, tensors, vo
     names = {variable.name for variable in [*encoder.variables, *head.variables]}
     fresh = names - set(fates.taken)
     assert len(fresh) == 2 + 5 and all("pooler" in n or n.startswith("mlm_head") for n in fresh)
-
-
-def test_the_sizes_are_read(bert_dir, tensors):
-    assert open_origin(bert_dir).encoder == EncoderConfig(
-        vocab_size=len(tensors["cls.predictions.bias"]),
-        hidden_size=HIDDEN,
-        num_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=INNER,
-        max_positions=POSITIONS,
-        activation="gelu",
-    )
