@@ -13,39 +13,29 @@ from labse_tf.errors import InputError
 
 FACTS_FILE = "model.json"
 VOCAB_FILE = Path("encoder/assets/vocab.txt")
+_AGAIN = "export the model again"
 
 
 def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
-    """Returns the encoder's sizes.
-
-    Raises:
-      InputError: if the model dir is incomplete or damaged, or cannot be trained.
-    """
+    """Returns the encoder's sizes; raises InputError if the model dir cannot be trained."""
     path = Path(path)
     for name in (VOCAB_FILE, Path("encoder/saved_model.pb")):
         if not (path / name).is_file():
-            raise InputError(f"has no {name}", path=path, remedy="export the model again")
+            raise InputError(f"has no {name}", path=path, remedy=_AGAIN)
     try:
         facts = json.loads((path / FACTS_FILE).read_text(encoding="utf-8"))
         config, table = dict(facts["encoder"]), facts.get("table", "float32")
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"is not what `labse export` writes ({error!r})",
-            path=path / FACTS_FILE,
-            remedy="export the model again",
-        ) from error
+        problem = f"is not what `labse export` writes ({error!r})"
+        raise InputError(problem, path=path / FACTS_FILE, remedy=_AGAIN) from error
     if facts.get("tokenizer", "").startswith("laser"):
-        raise InputError(
-            "has LASER's tokeniser, which training does not know",
-            path=path,
-            remedy="use it as it is: to embed, to mine, to evaluate",
-        )
+        remedy = "use it as it is: to embed, to mine, to evaluate"
+        problem = "has LASER's tokeniser, which training does not know"
+        raise InputError(problem, path=path, remedy=remedy)
     if table != "float32":
-        raise InputError(
-            f"has an embedding table of {table}, which cannot be trained",
-            path=path,
-            remedy="use the model from which it was exported",
-        )
+        remedy = "use the model from which it was exported"
+        problem = f"has an embedding table of {table}, which cannot be trained"
+        raise InputError(problem, path=path, remedy=remedy)
     return build_section(EncoderConfig, config, path / FACTS_FILE)
 
 
@@ -59,26 +49,18 @@ def restore(
 ) -> tuple[dict[str, str], list[str]]:
     """Assigns the encoder's weights to the variables of the same names.
 
-    Returns:
-      Name of each assigned variable -> name of its weight; and the names of unused weights.
-
-    Raises:
-      InputError: if the SavedModel cannot be read.
+    Returns the name of each assigned variable -> name of its weight; and the names of unused
+    weights. Raises InputError if the SavedModel cannot be read.
     """
     try:
         loaded = tf.saved_model.load(str(Path(path) / "encoder"))
     except (OSError, ValueError, tf.errors.OpError) as error:
-        raise InputError(
-            f"cannot be read ({str(error).splitlines()[0]})",
-            path=Path(path) / "encoder",
-            remedy="export the model again",
-        ) from error
-    weights = {weight.name: weight for weight in loaded.variables}
-    if hasattr(loaded, "mlm"):
-        weights |= {weight.name: weight for weight in loaded.mlm.variables}
-    taken = {}
-    for variable in variables:
-        if variable.name in weights:
-            variable.assign(weights[variable.name])
-            taken[variable.name] = variable.name
-    return taken, sorted(set(weights) - set(taken))
+        problem = f"cannot be read ({str(error).splitlines()[0]})"
+        raise InputError(problem, path=Path(path) / "encoder", remedy=_AGAIN) from error
+    heads = loaded.mlm.variables if hasattr(loaded, "mlm") else ()
+    weights = {weight.name: weight for weight in (*loaded.variables, *heads)}
+    taken = [variable for variable in variables if variable.name in weights]
+    for variable in taken:
+        variable.assign(weights[variable.name])
+    names = {variable.name: variable.name for variable in taken}
+    return names, sorted(set(weights) - set(names))

@@ -45,9 +45,8 @@ def create_strategy(
     if name not in STRATEGIES:
         raise InputError(f"no strategy '{name}'", remedy=f"use one of {', '.join(STRATEGIES)}")
     if logical_cpus and name != "mirrored":
-        raise InputError(
-            f"--logical-cpus does nothing with --strategy {name}", remedy="add --strategy mirrored"
-        )
+        problem = f"--logical-cpus does nothing with --strategy {name}"
+        raise InputError(problem, remedy="add --strategy mirrored")
     gpus = tf.config.list_physical_devices("GPU")
     if name == "auto":
         name = _choose(tpu, len(gpus))
@@ -58,10 +57,8 @@ def create_strategy(
         return tf.distribute.TPUStrategy(resolver)
     if name == "multi_worker":
         if "TF_CONFIG" not in os.environ:
-            raise InputError(
-                "several workers need TF_CONFIG in the environment",
-                remedy="set it to the cluster's addresses and this worker's index",
-            )
+            remedy = "set it to the cluster's addresses and this worker's index"
+            raise InputError("several workers need TF_CONFIG in the environment", remedy=remedy)
         return tf.distribute.MultiWorkerMirroredStrategy()
     if name == "mirrored":
         return tf.distribute.MirroredStrategy(_logical_cpus(logical_cpus))
@@ -82,17 +79,12 @@ def _logical_cpus(count: int) -> list[str] | None:
     if not count:
         return None
     cpu = tf.config.list_physical_devices("CPU")[0]
-    try:
-        tf.config.set_logical_device_configuration(
-            cpu, [tf.config.LogicalDeviceConfiguration()] * count
-        )
-    except RuntimeError as error:
-        # TensorFlow is already initialised, which is fine if it has enough devices.
-        if len(tf.config.list_logical_devices("CPU")) < count:
-            raise InputError(
-                f"TensorFlow has started with fewer than {count} logical CPUs",
-                remedy="start a new process",
-            ) from error
+    with contextlib.suppress(RuntimeError):  # TensorFlow has started, perhaps with enough devices.
+        devices = [tf.config.LogicalDeviceConfiguration()] * count
+        tf.config.set_logical_device_configuration(cpu, devices)
+    if len(tf.config.list_logical_devices("CPU")) < count:
+        problem = f"TensorFlow has started with fewer than {count} logical CPUs"
+        raise InputError(problem, remedy="start a new process")
     return [f"/cpu:{index}" for index in range(count)]
 
 
@@ -123,18 +115,18 @@ def sum_over_replicas(tensors: list) -> list:
     several = replicas.num_replicas_in_sync > 1
     dense = [one for one in tensors if not isinstance(one, tf.IndexedSlices)]
     dense = iter(replicas.all_reduce("SUM", dense) if several and dense else dense)
-    sums = []
-    for one in tensors:
-        if not isinstance(one, tf.IndexedSlices):
-            sums.append(next(dense))
-            continue
+
+    def sum_sparse(one: tf.IndexedSlices) -> tf.IndexedSlices:
         # An embedding's gradient has one row per occurrence; its norm needs their sum.
         one = sum_rows(one)
-        if several:
-            rows, values = (replicas.all_gather(part, 0) for part in (one.indices, one.values))
-            one = sum_rows(tf.IndexedSlices(values, rows, one.dense_shape))
-        sums.append(one)
-    return sums
+        if not several:
+            return one
+        rows, values = (replicas.all_gather(part, 0) for part in (one.indices, one.values))
+        return sum_rows(tf.IndexedSlices(values, rows, one.dense_shape))
+
+    return [
+        sum_sparse(one) if isinstance(one, tf.IndexedSlices) else next(dense) for one in tensors
+    ]
 
 
 def sum_rows(gradient: tf.IndexedSlices) -> tf.IndexedSlices:
@@ -261,24 +253,23 @@ def distribute(
 def _joined(
     make_dataset: Callable[..., tf.data.Dataset], first: int, count: int, parts: int
 ) -> tf.data.Dataset:
-    """Returns `count` parts of each batch, from `first` on, as one, padded to the longest."""
+    """Returns `count` parts of each batch, from `first` on, as one.
+
+    The last dimension of all tensors is filled up with zeros to the longest.
+    """
     if parts == 1:
         return make_dataset()
     datasets = [make_dataset(Part(first + number, parts)) for number in range(count)]
+
+    def concatenate(*tensors: tf.Tensor) -> tf.Tensor:
+        lengths = {tensor.shape[-1] for tensor in tensors}
+        if tensors[0].shape.rank > 1 and (len(lengths) > 1 or None in lengths):
+            longest = tf.reduce_max([tf.shape(one)[-1] for one in tensors])
+            before = [[0, 0]] * (tensors[0].shape.rank - 1)
+            tensors = [tf.pad(one, [*before, [0, longest - tf.shape(one)[-1]]]) for one in tensors]
+        return tf.concat(tensors, axis=0)
+
     if count == 1:
         return datasets[0]
-    return tf.data.Dataset.zip(tuple(datasets)).map(
-        lambda *batches: tf.nest.map_structure(_concatenate, *batches)
-    )
-
-
-def _concatenate(*tensors: tf.Tensor) -> tf.Tensor:
-    """Returns the rows of all tensors, their last dimension filled up with zeros."""
-    lengths = {tensor.shape[-1] for tensor in tensors}
-    if tensors[0].shape.rank > 1 and (len(lengths) > 1 or None in lengths):
-        longest = tf.reduce_max([tf.shape(tensor)[-1] for tensor in tensors])
-        before = [[0, 0]] * (tensors[0].shape.rank - 1)
-        tensors = [
-            tf.pad(tensor, [*before, [0, longest - tf.shape(tensor)[-1]]]) for tensor in tensors
-        ]
-    return tf.concat(tensors, axis=0)
+    zipped = tf.data.Dataset.zip(tuple(datasets))
+    return zipped.map(lambda *batches: tf.nest.map_structure(concatenate, *batches))

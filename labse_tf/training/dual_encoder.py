@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import tensorflow as tf
 import tf_keras
@@ -79,21 +78,10 @@ def fit_validated(
     `validated` has `languages`, `encoder` and `tokenizer`, see `validation_of`.
     """
     validation = validation_of(settings, strategy=strategy, **validated)
-    stage = stage_of(settings, description, run_dir.checkpoints)
+    same = ("steps", "batch_size", "input_parts", "optimizer", "loop")
+    same = {name: getattr(settings, name) for name in same}
+    stage = Stage(description=description, checkpoints=run_dir.checkpoints, **same)
     fit(objective, batches, stage, run_dir, strategy, validation)
-
-
-def stage_of(settings: TrainConfig, description: str, checkpoints: Path) -> Stage:
-    """Returns the single stage that `settings` describe."""
-    return Stage(
-        description=description,
-        steps=settings.steps,
-        batch_size=settings.batch_size,
-        input_parts=settings.input_parts,
-        optimizer=settings.optimizer,
-        loop=settings.loop,
-        checkpoints=checkpoints,
-    )
 
 
 def on_strategy(settings: TrainConfig, strategy: tf.distribute.Strategy) -> TrainConfig:

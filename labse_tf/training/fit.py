@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import io
 import json
 import logging
@@ -224,6 +223,11 @@ def fit(
                 if step % streams.SEGMENT == 0 and step < steps:
                     trainer.train_dataset = read_from(step)
 
+            def loop_length(step: int) -> int:
+                # Checkpoints are saved only at the end of a loop.
+                rest = streams.SEGMENT - step % streams.SEGMENT
+                return min(stage.loop.log_interval, stage.loop.checkpoint_interval, rest)
+
             log = MetricsLog(run_dir, optimizer.iterations, progress, stage.number)
             folder = "" if stage.number is None else f"stage_{stage.number + 1}"
             summaries = run_dir.tensorboard / folder
@@ -231,7 +235,7 @@ def fit(
                 trainer=trainer,
                 global_step=optimizer.iterations,
                 strategy=strategy,
-                steps_per_loop=functools.partial(_loop_length, stage.loop),
+                steps_per_loop=loop_length,
                 checkpoint_manager=manager,
                 summary_dir=str(summaries) if saves else None,
                 eval_summary_dir=str(summaries / "held_out") if saves else None,
@@ -273,9 +277,6 @@ class Trainer(orbit.StandardTrainer):
 
         The other arguments are as for `update`. `lazy_embeddings` is its `lazy`, but on TPUs the
         update is dense, as XLA needs static shapes.
-
-        Raises:
-          ValueError: if there is nothing to train.
         """
         if not objective.variables:
             raise ValueError("there are no variables to train: call the model once first")
@@ -294,12 +295,8 @@ class Trainer(orbit.StandardTrainer):
                 {name: tf_keras.metrics.Mean(name) for name in names}
                 for names in (("loss", "accuracy", "gradient_norm"), objective.METRICS)
             )
-            self._broken_step = tf.Variable(
-                -1,
-                dtype=tf.int64,
-                trainable=False,
-                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-            )
+            first = tf.VariableAggregation.ONLY_FIRST_REPLICA
+            self._broken_step = tf.Variable(-1, False, dtype=tf.int64, aggregation=first)
 
     # No code of a step branches on a tensor, and AutoGraph's search takes longer than tracing.
     @tf.autograph.experimental.do_not_convert
@@ -325,17 +322,14 @@ class Trainer(orbit.StandardTrainer):
     def train_loop_end(self) -> dict[str, tf.Tensor | float]:
         """Returns the loop's means, steps per second, and the learning rate.
 
-        Raises:
-          InputError: if the loss or gradient was not finite, which is never saved as a checkpoint,
-            or no gradient reaches the variables.
+        Raises InputError if the loss or gradient was not finite, which is never saved as a
+        checkpoint, or is 0.
         """
         if self._broken_step >= 0:
             step = int(self._broken_step)
-            raise InputError(
-                f"the loss or the gradient of step {step} is not finite",
-                remedy="start a run with a lower optimizer.learning_rate or optimizer.clip_norm; "
-                "the last good checkpoint, if any, is kept",
-            )
+            remedy = "start a run with a lower optimizer.learning_rate or optimizer.clip_norm"
+            problem = f"the loss or the gradient of step {step} is not finite"
+            raise InputError(problem, remedy=remedy)
         if self._catches_up:
             # Checkpoints and measurements see the weights that AdamW would have.
             with self._strategy.scope():
@@ -344,11 +338,8 @@ class Trainer(orbit.StandardTrainer):
         speed = (int(self._optimizer.iterations.numpy()) - first) / (time.perf_counter() - start)
         means = {name: metric.result() for name, metric in self._metrics.items()}
         if means["gradient_norm"] == 0.0:
-            raise InputError(
-                "the gradient is 0: nothing is left to learn, as from copies of one pair, or "
-                "the loss does not depend on the variables",
-                remedy="give several different texts",
-            )
+            problem = "the gradient is 0: nothing is left to learn, as from copies of one pair"
+            raise InputError(problem, remedy="give several different texts")
         # A metric that no step of the loop updated has no mean.
         more = self.objective.metrics
         means |= {name: metric.result() for name, metric in more.items() if metric.count > 0}
@@ -408,13 +399,6 @@ class _Manager(tf.train.CheckpointManager):
         if path is not None and self._mirror is not None:
             self._mirror.push_soon()
         return path
-
-
-def _loop_length(loop: LoopConfig, step: int) -> int:
-    """Returns the steps of the next loop: checkpoints are saved only at the end of one."""
-    return min(
-        loop.log_interval, loop.checkpoint_interval, streams.SEGMENT - step % streams.SEGMENT
-    )
 
 
 @contextlib.contextmanager

@@ -87,10 +87,8 @@ def _run_stage(
     number: int,
     examples: dict[str, HeldOut],
 ) -> None:
-    settings = config.pretrain
+    settings, validation = config.pretrain, None
     batches = functools.partial(masked_batches, config, tokenizer, number)
-
-    validation = None
     if examples:
         evaluator = HeldOutEvaluator(strategy=strategy, **parts, examples=examples)
         validation = Validation(evaluator, settings.held_out_interval)

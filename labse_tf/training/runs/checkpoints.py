@@ -34,7 +34,7 @@ from vocab import wordpiece_file
 
 BEST, LATEST = "best", "latest"
 DEV_PAIRS = "retrieval"
-_FOLDER, _RECORD = "best", "best.json"
+_RECORD = "best.json"
 
 _log = logging.getLogger("labse")
 
@@ -59,9 +59,7 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
 
     A warning names each damaged one that is skipped.
 
-    Args:
-      folder: the folder of checkpoints `ckpt-<step>`.
-      weights_only: leave out the optimiser's part, two thirds of the file.
+    With `weights_only`, the optimiser's part, two thirds of a file, is not read.
 
     Raises:
       InputError: if there are checkpoints, but all are damaged.
@@ -77,13 +75,11 @@ def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
     # TensorFlow writes its list of checkpoints when the first one is complete. Without the list, a
     # single checkpoint is a first save that was interrupted.
     if len(damaged) > 1 or (folder / "checkpoint").exists():
-        raise InputError(
-            f"all checkpoints are damaged ({', '.join(damaged)})"
-            if damaged
-            else "the checkpoints are missing, only their list is left",
-            path=folder,
-            remedy="restore the folder from a copy, or start the run over with --overwrite",
-        )
+        problem = "the checkpoints are missing, only their list is left"
+        if damaged:
+            problem = f"all checkpoints are damaged ({', '.join(damaged)})"
+        remedy = "restore the folder from a copy, or start the run over with --overwrite"
+        raise InputError(problem, path=folder, remedy=remedy)
     return None
 
 
@@ -141,20 +137,17 @@ def disk_errors(checkpoints: Path) -> Iterator[None]:
         if reason is None:
             raise
         remove_unfinished(checkpoints)
-        raise InputError(
-            f"cannot be written to ({reason})",
-            path=checkpoints,
-            remedy="make room; the same command resumes from the last finished checkpoint",
-        ) from error
+        remedy = "make room; the same command resumes from the last finished checkpoint"
+        problem = f"cannot be written to ({reason})"
+        raise InputError(problem, path=checkpoints, remedy=remedy) from error
 
 
 def read_best(checkpoints: Path) -> Chosen | None:
     """Returns the best checkpoint in the folder of a run's checkpoints, if there is one.
 
-    Raises:
-      InputError: if its record is damaged.
+    Raises InputError if its record is damaged.
     """
-    record = checkpoints / _FOLDER / _RECORD
+    record = checkpoints / BEST / _RECORD
     if not record.exists():
         return None
     try:
@@ -162,11 +155,9 @@ def read_best(checkpoints: Path) -> Chosen | None:
         path, accuracy = _best_path(checkpoints, int(facts["step"])), float(facts["accuracy"])
         return Chosen(path, accuracy, str(facts.get("task", DEV_PAIRS)))
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            "the record of the best checkpoint is damaged",
-            path=record,
-            remedy="remove it; the newest checkpoint is used then",
-        ) from error
+        problem = "the record of the best checkpoint is damaged"
+        remedy = "remove it; the newest checkpoint is used then"
+        raise InputError(problem, path=record, remedy=remedy) from error
 
 
 def save_best(
@@ -181,7 +172,7 @@ def save_best(
     """Saves `checkpoint` as the best; the previous one stays valid until writing is complete."""
     best = Chosen(_best_path(checkpoints, step), accuracy, task)
     checkpoint.write(best.path, options)
-    record = checkpoints / _FOLDER / _RECORD
+    record = checkpoints / BEST / _RECORD
     facts = {"step": step, "accuracy": accuracy} | ({"task": task} if task != DEV_PAIRS else {})
     with whole_file(record, overwrite=True) as partial:
         partial.write_text(json.dumps(facts) + "\n", "utf-8")
@@ -192,7 +183,7 @@ def save_best(
 
 
 def _best_path(checkpoints: Path, step: int) -> str:
-    return str(checkpoints / _FOLDER / f"ckpt-{step}")
+    return str(checkpoints / BEST / f"ckpt-{step}")
 
 
 def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
@@ -209,22 +200,17 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
     best = read_best(run_dir.checkpoints) if which != LATEST else None
     if best is not None:
         if damage := find_damage(best.path, weights_only=True):
-            raise InputError(
-                f"the best checkpoint is damaged ({damage})",
-                path=best.path,
-                remedy=f"ask for the newest one: --checkpoint {LATEST}",
-            )
+            remedy = f"ask for the newest one: --checkpoint {LATEST}"
+            problem = f"the best checkpoint is damaged ({damage})"
+            raise InputError(problem, path=best.path, remedy=remedy)
         is_dev = best.task == DEV_PAIRS
         where = "on the dev pairs (accuracy " if is_dev else f"in the task {best.task} ("
         text = "%s: the checkpoint of step %d, the best %s%.3f)"
         _log.info(text, run_dir.path, best.step, where, best.accuracy)
         return best if is_dev else Chosen(best.path)
     if which == BEST:
-        raise InputError(
-            "the run has no best checkpoint",
-            path=run_dir.path,
-            remedy="train with 'train.dev', or leave --checkpoint out to use the newest",
-        )
+        remedy = "train with 'train.dev', or leave --checkpoint out to use the newest"
+        raise InputError("the run has no best checkpoint", path=run_dir.path, remedy=remedy)
     chosen = Chosen(latest_checkpoint(run_dir))
     _log.info("%s: the newest checkpoint, of step %d", run_dir.path, chosen.step)
     return chosen
@@ -233,8 +219,7 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
 def latest_checkpoint(run_dir: RunDir) -> str:
     """Returns the newest checkpoint of a training run, or of a pre-training run's last stage.
 
-    Raises:
-      InputError: if there is none, or pre-training has not reached its last stage.
+    Raises InputError if there is none.
     """
     found = newest_whole(run_dir.checkpoints, weights_only=True)
     if found is None:
@@ -268,10 +253,9 @@ def load_encoder(run_dir: RunDir, *, checkpoint: str | None = None) -> EncoderNe
 
 
 def read_weights(run_dir: RunDir, path: str, *, encoder: EncoderNetwork, **others) -> None:
-    """Reads a checkpoint of a run: all weights of `encoder` and of `others`.
+    """Reads from a checkpoint of a run all weights of `encoder` and of `others`, parts by name.
 
     `encoder` is made without subwords: if the run has them, its table becomes the tokens' vectors.
-    `others` are parts of the model by their names in the checkpoint.
     """
     subwords = load_subwords(run_dir)
     trained = build_encoder(run_dir.config.encoder, subwords=subwords) if subwords else encoder

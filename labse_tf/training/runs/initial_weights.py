@@ -101,11 +101,8 @@ def restore(origin: Origin, encoder, head=None, slots: Slots | None = None) -> F
     # BertForMaskedLM has no pooler: it is then initialised randomly, as the head may be.
     missing = [name for name in missing if "pooler" not in name]
     if missing:
-        raise InputError(
-            f"has no {', '.join(missing)}",
-            path=origin.path,
-            remedy="take a folder with all weights of the encoder",
-        )
+        remedy = "take a folder with all weights of the encoder"
+        raise InputError(f"has no {', '.join(missing)}", path=origin.path, remedy=remedy)
     return fates
 
 
@@ -192,10 +189,8 @@ def start_from(
     if as_it_is:
         return
     if layers and grown and stacked:
-        raise InputError(
-            f"--init {init.path} has {layers} layers and fewer tokens than the vocabulary",
-            remedy="train with the new tokens first, and stack that run",
-        )
+        problem = f"--init {init.path} has {layers} layers and fewer tokens than the vocabulary"
+        raise InputError(problem, remedy="train with the new tokens first, and stack that run")
     table = source["encoder"].get_embedding_table().numpy()
     if grown:
         table = _grow(table, init, run_dir)

@@ -38,6 +38,7 @@ _ARCHITECTURE = (
 )
 # Keys that apply to an encoder without layers, which can also take another vocabulary.
 _STATIC_ARCHITECTURE = ("network", "hidden_size", "pooling")
+_OTHER = "choose another --run-dir, or add --overwrite"
 
 
 class RunDir:
@@ -100,19 +101,13 @@ class Origin:
 
 
 def open_existing(path: str | os.PathLike[str]) -> RunDir:
-    """Returns the run dir at `path`.
-
-    Raises:
-      InputError: if it is not a run dir.
-    """
+    """Returns the run dir at `path`; raises InputError if it is none."""
     run_dir = RunDir(Path(input_path(path)))
     for file in (run_dir.config_file, run_dir.vocab_file):
         if not file.is_file():
-            raise InputError(
-                f"is not a run dir: it has no {file.name}",
-                path=path,
-                remedy="name the --run-dir of `labse pretrain` or `labse train`",
-            )
+            problem = f"is not a run dir: it has no {file.name}"
+            remedy = "name the --run-dir of `labse pretrain` or `labse train`"
+            raise InputError(problem, path=path, remedy=remedy)
     return run_dir
 
 
@@ -142,11 +137,7 @@ def open_or_create(
         elif run_dir.config_file.is_file():
             _check_same(run_dir, config)
         elif any(run_dir.path.iterdir()):
-            raise InputError(
-                "the folder is not empty and holds no run",
-                path=path,
-                remedy="choose another --run-dir, or add --overwrite",
-            )
+            raise InputError("the folder is not empty and holds no run", path=path, remedy=_OTHER)
         if not run_dir.config_file.is_file():
             shutil.copyfile(config.tokenizer.vocab_file, run_dir.vocab_file)
             # Last, since its presence marks a complete run dir.
@@ -189,11 +180,9 @@ def resolve(
     takes_other = extends or init is not None and not init.encoder.num_layers
     if init is not None and not (takes_other and vocab_file):
         if vocab_file and not filecmp.cmp(vocab_file, init.vocab_file, shallow=False):
-            raise InputError(
-                f"differs from the vocabulary of --init {init.path}",
-                path=vocab_file,
-                remedy="leave 'tokenizer.vocab_file' empty, or make it by `labse vocab extend`",
-            )
+            problem = f"differs from the vocabulary of --init {init.path}"
+            remedy = "leave 'tokenizer.vocab_file' empty, or make it by `labse vocab extend`"
+            raise InputError(problem, path=vocab_file, remedy=remedy)
         vocab_file = str(init.vocab_file)
     if not vocab_file:
         remedy = "add --set tokenizer.vocab_file=vocab.txt"
@@ -252,29 +241,23 @@ def _check_architecture(
     for key, size in theirs.items():
         if (ours := getattr(here, key)) != size:
             key = "embedding_size" if key == "token_size" else key
-            raise InputError(
-                f"'encoder.{key}' is {ours}, --init {init} has {size}",
-                remedy=f"add --set encoder.{key}={size}"
-                + (": only BERT is stacked" if key == "num_layers" else ""),
-            )
+            problem = f"'encoder.{key}' is {ours}, --init {init} has {size}"
+            why = ": only BERT is stacked" if key == "num_layers" else ""
+            raise InputError(problem, remedy=f"add --set encoder.{key}={size}{why}")
     depth = first_depth or here.num_layers
     if there.num_layers and (not depth or depth % there.num_layers):
-        raise InputError(
-            f"--init {init} has {there.num_layers} layers, the run starts with {depth}",
-            remedy="set 'encoder.num_layers' to that number or a multiple of it; to pre-train all "
-            "layers from the first step, give 'pretrain.stage_steps' one entry",
-        )
+        problem = f"--init {init} has {there.num_layers} layers, the run starts with {depth}"
+        remedy = "set 'encoder.num_layers' to a multiple, or 'pretrain.stage_steps' to one stage"
+        raise InputError(problem, remedy=remedy)
 
 
 def _check_vocabulary(config: Config) -> None:
     tokens = wordpiece_file.read(config.tokenizer.vocab_file)
     warn_of_misread(tokens, config.tokenizer.vocab_file)
     if len(tokens) > config.encoder.vocab_size:
-        raise InputError(
-            f"has {len(tokens)} tokens, 'encoder.vocab_size' is {config.encoder.vocab_size}",
-            path=config.tokenizer.vocab_file,
-            remedy="set it to 0 to take the size of the file",
-        )
+        problem = f"has {len(tokens)} tokens, 'encoder.vocab_size' is {config.encoder.vocab_size}"
+        remedy = "set it to 0 to take the size of the file"
+        raise InputError(problem, path=config.tokenizer.vocab_file, remedy=remedy)
 
 
 def _check_same(run_dir: RunDir, config: Config) -> None:
@@ -284,8 +267,5 @@ def _check_same(run_dir: RunDir, config: Config) -> None:
     if not filecmp.cmp(config.tokenizer.vocab_file, run_dir.vocab_file, shallow=False):
         others.append("the vocabulary")
     if others:
-        raise InputError(
-            f"holds a run with another configuration ({', '.join(others)})",
-            path=run_dir.path,
-            remedy="choose another --run-dir, or add --overwrite",
-        )
+        problem = f"holds a run with another configuration ({', '.join(others)})"
+        raise InputError(problem, path=run_dir.path, remedy=_OTHER)
