@@ -36,15 +36,10 @@ _log = logging.getLogger("labse")
 
 
 class HeldOut(NamedTuple):
-    """The sequences of one task.
+    """The sequences of one task."""
 
-    Attributes:
-      languages: `[rows]`, a language code per row.
-      rows: MASKED_FEATURES, or NEIGHBOUR_FEATURES for CMLM.
-    """
-
-    languages: np.ndarray
-    rows: Batch
+    languages: np.ndarray  # A language code per row.
+    rows: Batch  # MASKED_FEATURES, or NEIGHBOUR_FEATURES for CMLM.
 
     def batches(self, vocab_size: int) -> Iterator[Batch]:
         """Yields batches of equal size, small enough for the softmax; the last one is padded."""
@@ -80,10 +75,8 @@ def read_held_out(
             rows = tf.nest.map_structure(np.asarray, rows)
             found.setdefault(task, []).append((language, rows))
     if not found:
-        raise InputError(
-            "'pretrain.held_out' has no sentence that fits 'pretrain.sequence_length'",
-            remedy="name a corpus with sentences, or leave it empty",
-        )
+        problem = "'pretrain.held_out' has no sentence that fits 'pretrain.sequence_length'"
+        raise InputError(problem, remedy="name a corpus with sentences, or leave it empty")
     return {task: _concatenate(parts) for task, parts in found.items()}
 
 
@@ -152,10 +145,8 @@ def _read_neighbours(
         with texts.input_errors():
             some = next(iter(records.batch(settings.held_out_size)))
         if len(some) < 2:
-            raise InputError(
-                f"'{key}' has only one pair of neighbours in '{language}'",
-                remedy="add more text",
-            )
+            problem = f"'{key}' has only one pair of neighbours in '{language}'"
+            raise InputError(problem, remedy="add more text")
         sides = texts.parse(NEIGHBOURS, some)
         rows = mask_neighbours(sides, settings, tokenizer, seed=tf.constant([_SEED, 0]))
         # From far away: the next pairs of a text are of the same document.
@@ -190,10 +181,8 @@ def read_dev_pairs(settings: TrainConfig, languages: Sequence[str]) -> dict[str,
             pools[language] = distinct(_pairs(records), settings.dev_size)
     too_small = [language for language, pool in pools.items() if len(pool) < 2]
     if len(too_small) == len(pools):
-        raise InputError(
-            "'train.dev' has no language with two different pairs",
-            remedy="name a corpus with more pairs, or leave it empty",
-        )
+        remedy = "name a corpus with more pairs, or leave it empty"
+        raise InputError("'train.dev' has no language with two different pairs", remedy=remedy)
     if too_small:
         _log.info("'train.dev' has fewer than two pairs in %s: left out", ", ".join(too_small))
     return {language: pool for language, pool in pools.items() if language not in too_small}

@@ -180,12 +180,9 @@ def sorted_windows(
     Args:
       windows: an endless dataset; an element has `window * batch_size` records, texts or numbers.
       measure: maps an element to its columns and its lengths, in any unit.
-      batch_size: rows per batch.
+      batch_size: rows of the tuples of columns that are returned.
       window: number of batches sorted together.
       skip: number of batches to skip at the start; windows skipped as a whole are not measured.
-
-    Returns:
-      A dataset of tuples of the columns, `[batch_size]` each.
     """
 
     @tf.autograph.experimental.do_not_convert
@@ -201,11 +198,6 @@ def sorted_windows(
     windows = windows.enumerate().skip(whole_windows)
     windows = windows.map(measured, num_parallel_calls=tf.data.AUTOTUNE)
     return windows.flat_map(cut).skip(batches)
-
-
-def byte_lengths(texts_: tf.Tensor) -> tf.Tensor:
-    """Returns int32 `[n]`: within a script, a good estimate of tokens that needs no tokeniser."""
-    return tf.strings.length(texts_)
 
 
 def _key(texts_: tf.Tensor) -> tf.Tensor:
@@ -224,19 +216,13 @@ def smallest_bucket(longest: tf.Tensor, lengths: list[int]) -> int | tf.Tensor:
 
 
 class TokenCache(NamedTuple):
-    """The pairs of a corpus as tokens in memory, a language after the other.
+    """The pairs of a corpus as tokens in memory, a language after the other."""
 
-    Attributes:
-      columns: int32 ragged `[pairs, (tokens)]` each: sources, targets, then each hard negative.
-      keys: int32 `[pairs, columns]`: hashes of the texts.
-      longest: int32 `[pairs]`: tokens of the longer side.
-      sizes: language -> its number of pairs, in order.
-    """
-
+    # Ragged `[pairs, (tokens)]` int32 each: sources, targets, then each hard negative.
     columns: list[tf.RaggedTensor]
-    keys: tf.Tensor
-    longest: tf.Tensor
-    sizes: dict[str, int]
+    keys: tf.Tensor  # Int32 `[pairs, columns]`: hashes of the texts.
+    longest: tf.Tensor  # Int32 `[pairs]`: tokens of the longer side.
+    sizes: dict[str, int]  # Language -> its number of pairs, in order.
 
     def measure(self, pairs: tf.Tensor) -> tuple[tuple[tf.Tensor], tf.Tensor]:
         """Returns the numbers of pairs, and the pairs' lengths."""
@@ -251,11 +237,7 @@ class TokenCache(NamedTuple):
 def read_tokens(
     files: Sequence[CorpusFile], tokenizer: Tokenizer, *, tokens: int, negatives: int = 0
 ) -> TokenCache:
-    """Reads and tokenises all pairs of `files`; texts are cut to `tokens`.
-
-    Raises:
-      InputError: if a file is broken.
-    """
+    """Reads and tokenises all pairs of `files`; texts are cut to `tokens`."""
 
     def encode(strings: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
         flat = tf.reshape(tf.constant(strings), [-1])
@@ -310,15 +292,9 @@ def draw_pairs(
     """Returns an endless dataset of windows: numbers of pairs, int64 `[draws]`.
 
     A language is drawn by weight, then the next of its pairs. All its pairs come, in an order
-    that a hash of the seed gives, before any comes again in another order.
-
-    Args:
-      cache: the pairs.
-      weights: each language's share.
-      seed: determines the order of a language's pairs.
-      draw_seed: determines which languages are drawn.
-      draws: of languages, for one window.
-      before: pairs drawn before, of each language as many as its share says.
+    that a hash of `seed` gives, before any comes again in another order. `draw_seed` determines
+    which languages are drawn, `draws` of them for one window; `before` pairs were drawn before, of
+    each language as many as its share says.
     """
     ends = np.cumsum(list(cache.sizes.values()), dtype=np.int64)
     sizes = tf.constant(list(cache.sizes.values()), tf.int64)

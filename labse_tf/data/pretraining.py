@@ -66,17 +66,16 @@ def pretraining_batches(
     """
     place = streams.position(step, streams.seed_of_stage(seed, stage), part)
     settings = dataclasses.replace(settings, batch_size=settings.batch_size // part.of)
-    shares = _shares(settings)
-    files = {kind: _find(settings, kind, languages) for kind in shares}
+    shares = {MONOLINGUAL: 1.0 - settings.tlm_fraction, BITEXT: settings.tlm_fraction}
+    shares = {kind: share for kind, share in shares.items() if share}
+    if settings.objective == CMLM:
+        shares = {NEIGHBOURS: 1.0}
+    makers = {MONOLINGUAL: _mlm_sequences, BITEXT: _tlm_sequences, NEIGHBOURS: _neighbours}
     tasks = []
-    if MONOLINGUAL in files:
-        tasks.append(_mlm_sequences(settings, tokenizer, files[MONOLINGUAL], place))
-    if BITEXT in files:
-        tasks.append(_tlm_sequences(settings, tokenizer, files[BITEXT], place))
-    if NEIGHBOURS in files:
-        start = place.start * settings.batch_size
-        pairs = _draw(settings, files[NEIGHBOURS], place, start)
-        tasks.append(pairs.batch(settings.batch_size, drop_remainder=True))
+    for kind in shares:
+        key, inputs = f"pretrain.{kind}", getattr(settings, kind)
+        files = sorted(texts.find_files(inputs, kind, languages, key=key))
+        tasks.append(makers[kind](settings, tokenizer, files, place))
     batches = tasks[0]
     if len(tasks) == 2:
         weights = list(shares.values())
@@ -84,26 +83,13 @@ def pretraining_batches(
 
     def mask(index, batch):
         draws = tf.stack([tf.constant(place.seed, tf.int64), index])
-        if NEIGHBOURS not in files:
+        if NEIGHBOURS not in shares:
             return mask_tokens(batch, settings, tokenizer, seed=draws)
         sides = texts.swap_half(*texts.parse(NEIGHBOURS, batch), draws)
         return mask_neighbours(sides, settings, tokenizer, seed=draws)
 
     batches = batches.enumerate().skip(place.skip)
     return batches.map(mask, num_parallel_calls=tf.data.AUTOTUNE).prefetch(4)
-
-
-def _shares(settings: PretrainConfig) -> dict[str, float]:
-    """Returns kind of corpus -> share of the batches that are made of it."""
-    if settings.objective == CMLM:
-        return {NEIGHBOURS: 1.0}
-    shares = {MONOLINGUAL: 1.0 - settings.tlm_fraction, BITEXT: settings.tlm_fraction}
-    return {kind: share for kind, share in shares.items() if share}
-
-
-def _find(settings: PretrainConfig, kind: str, languages: Sequence[str]) -> list[CorpusFile]:
-    inputs = getattr(settings, kind)
-    return sorted(texts.find_files(inputs, kind, languages, key=f"pretrain.{kind}"))
 
 
 def _draw(
@@ -119,11 +105,14 @@ def _draw(
     return streams.draw_records(files, weights, place, before=before, block=block)
 
 
+def _neighbours(settings, tokenizer, files, place: streams.Position) -> tf.data.Dataset:
+    """Pairs of adjacent sentences, serialized."""
+    pairs = _draw(settings, files, place, place.start * settings.batch_size)
+    return pairs.batch(settings.batch_size, drop_remainder=True)
+
+
 def _mlm_sequences(
-    settings: PretrainConfig,
-    tokenizer: Tokenizer,
-    files: list[CorpusFile],
-    place: streams.Position,
+    settings: PretrainConfig, tokenizer: Tokenizer, files: list[CorpusFile], place: streams.Position
 ) -> tf.data.Dataset:
     """Sentences of one language, concatenated and cut into full sequences `[CLS] ... [SEP]`."""
 
@@ -150,10 +139,7 @@ def _mlm_sequences(
 
 
 def _tlm_sequences(
-    settings: PretrainConfig,
-    tokenizer: Tokenizer,
-    files: list[CorpusFile],
-    place: streams.Position,
+    settings: PretrainConfig, tokenizer: Tokenizer, files: list[CorpusFile], place: streams.Position
 ) -> tf.data.Dataset:
     """Pairs as `[CLS] a [SEP] b [SEP]`, sides in random order, without a language hint.
 
@@ -185,18 +171,11 @@ def _tlm_sequences(
 
 
 def _join(sequences: dict[str, tf.Tensor], padding_id: int) -> dict[str, tf.Tensor]:
-    """Puts sequences one after the other, into as many as have room for them.
+    """Puts sequences (ENCODER_INPUTS, `[sequences, length]`) one after the other, into fewer rows.
 
     Each stays whole. A sequence that does not fit begins the next row (next-fit); the last row is
-    dropped.
-
-    Args:
-      sequences: ENCODER_INPUTS, `[sequences, length]`.
-      padding_id: of `input_word_ids`.
-
-    Returns:
-      The same for fewer, `[rows, length]`, and `input_positions`, which are 0 at the first token
-      of each.
+    dropped. Returns ENCODER_INPUTS, `[rows, length]`, with `input_positions`, which are 0 at the
+    first token of each.
     """
     features = {**sequences, "input_positions": _positions(sequences["input_mask"])}
     length = sequences["input_mask"].shape[1]

@@ -37,8 +37,7 @@ _kept_in: Path | None = None
 def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, float]:
     """Returns each language's share: its records to the power of `exponent`, normalised.
 
-    Raises:
-      InputError: if a file is empty or damaged, or none has a record.
+    Raises InputError if a file is empty or damaged, or none has a record.
     """
     counts = count_records(files)
     # A language without records has no share, even with exponent 0.
@@ -50,11 +49,7 @@ def language_weights(files: Sequence[CorpusFile], exponent: float) -> dict[str, 
 
 
 def count_records(files: Sequence[CorpusFile]) -> dict[str, int]:
-    """Returns language -> number of texts or pairs in its files.
-
-    Raises:
-      InputError: if a file is empty or damaged.
-    """
+    """Returns language -> number of texts or pairs in its files; raises as `language_weights`."""
     folders: dict[tuple[str, str], list[CorpusFile]] = defaultdict(list)
     for file in files:
         folders[os.path.dirname(file.path), file.language].append(file)
@@ -74,9 +69,7 @@ def count_records(files: Sequence[CorpusFile]) -> dict[str, int]:
 def kept_in(path: Path, *, write: bool) -> Iterator[None]:
     """Within this context, unchanged files listed in the JSON file `path` are not counted again.
 
-    Args:
-      path: in the run dir; need not exist.
-      write: add new counts to it. Only one of several workers must write.
+    It need not exist. With `write`, new counts are added; only one of several workers must do so.
     """
     global _kept_in
     _counted.clear()

@@ -38,32 +38,21 @@ class Part(NamedTuple):
 
     It reads files of its own if a language has at least as many files as there are parts, else
     every n-th record.
-
-    Attributes:
-      index: counted from 0.
-      of: the number of parts.
     """
 
-    index: int
-    of: int
+    index: int  # Counted from 0.
+    of: int  # The number of parts.
 
 
 WHOLE = Part(0, 1)
 
 
 class Position(NamedTuple):
-    """Where in its input a run is.
+    """Where in its input a run is."""
 
-    Attributes:
-      start: the steps before the segment.
-      skip: the steps of the segment before this one.
-      shared_seed: the seed of the segment, for choices that are the same in all parts of a batch.
-      part: the part of the input to read.
-    """
-
-    start: int
-    skip: int
-    shared_seed: int
+    start: int  # The steps before the segment.
+    skip: int  # The steps of the segment before this one.
+    shared_seed: int  # Of the segment, for choices that are the same in all parts of a batch.
     part: Part = WHOLE
 
     @property
@@ -143,13 +132,9 @@ def draw_records(
 ) -> tf.data.Dataset:
     """Returns the stream of `place.part` in which each record is of a language drawn by weight.
 
-    Args:
-      files: of one kind.
-      weights: each language's share; they add up to 1.
-      place: where the run is.
-      before: records of all languages that the part has drawn before.
-      negatives: see `language_streams`.
-      block: an element is a batch of so many records of a language; 0: a single record.
+    The part has drawn `before` records of all languages before. With `block`, an element is a batch
+    of so many records of a language. `files` and `negatives` are as for `language_streams`; the
+    weights add up to 1.
     """
     options = {"seed": place.seed, "part": place.part, "negatives": negatives}
     by_language = language_streams(files, drawn=drawn_of(weights, before), **options)
@@ -161,10 +146,7 @@ def draw_records(
 def mix(
     streams: dict[str, tf.data.Dataset], weights: dict[str, float], *, seed: int
 ) -> tf.data.Dataset:
-    """Returns one stream that draws each element from a language chosen by weight.
-
-    Weights need not add up to 1.
-    """
+    """Returns one stream that draws each element from a language chosen by weight."""
     languages = sorted(streams)
     if len(languages) == 1:
         return streams[languages[0]]
@@ -197,10 +179,7 @@ def _bytes(files: Sequence[CorpusFile]) -> int:
 def _from(files: list[CorpusFile], count: int, drawn: int) -> tuple[list[CorpusFile], int]:
     """Returns `files` in the order in which a pass continues, and the records to skip in the first.
 
-    Args:
-      files: files of a language, in order.
-      count: their records.
-      drawn: records drawn before.
+    The files of a language have `count` records, of which `drawn` were drawn before.
     """
     sizes = [STORAGE.size(file.path) for file in files]
     ends = list(accumulate(sizes))

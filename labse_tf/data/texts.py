@@ -49,9 +49,8 @@ def input_errors() -> Iterator[None]:
         if isinstance(error, tf.errors.OutOfRangeError):  # Streams are endless unless empty.
             raise no_records() from error
         if isinstance(error, tf.errors.DataLossError):
-            raise InputError(
-                f"a TFRecord shard is damaged ({error.message})", remedy="make the shards again"
-            ) from error
+            problem = f"a TFRecord shard is damaged ({error.message})"
+            raise InputError(problem, remedy="make the shards again") from error
         if missing := _MISSING_FEATURE.search(str(error)):
             problem = f"a record of a TFRecord file has no feature '{missing[1]}'"
             raise InputError(problem, remedy=describe_fields()) from error
@@ -74,10 +73,8 @@ def find_files(
 ) -> list[CorpusFile]:
     """Returns the corpus files of `kind` in `languages` (all languages if it is empty).
 
-    Shards are read where they are. Text in a store is copied to this machine first.
-
-    Raises:
-      InputError: if there are none; the message names the configuration key.
+    Shards are read where they are. Text in a store is copied to this machine first. If there are
+    none, raises InputError, which names the configuration key.
     """
     if not inputs:
         raise InputError(f"'{key}' is empty", remedy=f"add --set {key}=[DIR]")
@@ -185,9 +182,7 @@ def _rows(file: CorpusFile, negatives: int) -> Iterator[list[str]]:
     for number, row in textio.strictly(rows_and_errors(file, lines, negatives=wrong)):
         if file.format == MOSES and not all(row):
             path = file.paths[::-1][row.index("")]
-            remedy = (
-                "make clean shards with `labse corpus filter-bitext`, which leaves such pairs out"
-            )
+            remedy = "make clean shards with `labse corpus filter-bitext`, without such pairs"
             raise InputError("the line is empty", path=path, line=number, remedy=remedy)
         yield [*row, *[""] * (negatives - wrong)]
 

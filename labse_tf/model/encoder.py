@@ -305,10 +305,7 @@ def _kernel(layer, name: str) -> tf.Variable:
 def embed(encoder: EncoderNetwork, inputs: dict[str, tf.Tensor], *, training: bool) -> tf.Tensor:
     """Returns the sentence embeddings, float32 `[batch, dim]`: pooled and scaled to unit length.
 
-    Args:
-      encoder: any encoder network.
-      inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
-      training: whether dropout is on.
+    `inputs` are int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
     """
     pooled = encoder(inputs, training=training)["pooled_output"]
     return tf.math.l2_normalize(tf.cast(pooled, tf.float32), axis=-1)
@@ -340,9 +337,7 @@ def _build_own(config: EncoderConfig) -> EncoderNetwork:
     network = find_object(config.network)(config)
     for name in ("get_embedding_table", "rows"):
         if not callable(getattr(network, name, None)):
-            raise InputError(
-                f"returned a {type(network).__name__}, which has no {name}()",
-                path=config.network,
-                remedy="see EncoderNetwork in labse_tf/model/protocol.py",
-            )
+            problem = f"returned a {type(network).__name__}, which has no {name}()"
+            remedy = "see EncoderNetwork in labse_tf/model/protocol.py"
+            raise InputError(problem, path=config.network, remedy=remedy)
     return network

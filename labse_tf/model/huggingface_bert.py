@@ -81,21 +81,12 @@ _LAYERS = {
     "transform/LayerNorm": "cls.predictions.transform.LayerNorm",
     "output_bias": "cls.predictions",
 }
-_WEIGHTS = {
-    "embeddings": "weight",
-    "kernel": "weight",
-    "gamma": "weight",
-    "beta": "bias",
-    "bias": "bias",
-}
+_WEIGHTS = dict.fromkeys(("embeddings", "kernel", "gamma"), "weight")
+_WEIGHTS |= dict.fromkeys(("beta", "bias"), "bias")
 
 
 def read_encoder_config(path: str | os.PathLike[str]) -> EncoderConfig:
-    """Returns the sizes given in the directory's `config.json`.
-
-    Raises:
-      InputError: if it is not such a directory, or the model's layers are not those of BERT.
-    """
+    """Returns the sizes in the directory's `config.json`; raises InputError if it is no BERT."""
     path = Path(path)
     file = path / CONFIG_FILE
     _refuse_pickle(path)
@@ -168,12 +159,8 @@ def restore(
     In a sentence-transformers directory, the pooler is the Dense module; the identity if there is
     none, and without a bias if that has none.
 
-    Returns:
-      Name of each assigned variable -> name of its weight in the file; and the names of unused
-      weights.
-
-    Raises:
-      InputError: for a damaged file, or weights of the wrong shape (the message names each).
+    Returns the name of each assigned variable -> name of its weight; and the names of unused
+    weights. For a damaged file, or weights of the wrong shape, raises InputError.
     """
     path = Path(path)
     pooler = find_pooler(path)
@@ -290,9 +277,8 @@ class Pooler(NamedTuple):
 def find_pooler(path: Path) -> Pooler | None:
     """Returns the pooler, None if not a sentence-transformers directory.
 
-    Raises:
-      InputError: if the directory computes anything but [CLS] or the mean of the tokens, LaBSE's
-        Dense module (after a mean it may be missing) and the norm.
+    Raises InputError if the directory computes anything but [CLS] or the mean of the tokens,
+    LaBSE's Dense module (after a mean it may be missing) and the norm.
     """
     file = path / MODULES_FILE
     if not file.is_file():

@@ -55,9 +55,7 @@ def add_heads(encoder: BertEncoder, config: PretrainRun | TrainRun) -> dict[str,
 
 
 def copy_heads(
-    source: Mapping[str, tf.Module],
-    target: Mapping[str, tf.Module],
-    *names: str,
+    source: Mapping[str, tf.Module], target: Mapping[str, tf.Module], *names: str
 ) -> None:
     """Copies the parts called `names` where both have them; as `add_heads` returns them."""
     for name in names:
@@ -68,10 +66,7 @@ def copy_heads(
 def transform_masked(head: layers.MaskedLM, sequence: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
     """Returns the vectors that the head multiplies by the table: `[batch * n, hidden_size]`.
 
-    Args:
-      head: see `build_mlm_head`.
-      sequence: `[batch, length, hidden_size]`.
-      positions: `[batch, n]` int32.
+    `sequence` is `[batch, length, hidden_size]`, `positions` int32 `[batch, n]`.
     """
     hidden = head.dense(tf.gather(sequence, positions, batch_dims=1))
     # The head's own call flattens all sequences into one axis; its norm was built for that.
@@ -103,10 +98,9 @@ class Slots(tf_keras.layers.Layer):
 
     def call(self, vectors: tf.Tensor) -> tf.Tensor:
         """Maps `[batch, width]` to `[batch, N, width]`."""
-        first = vectors[:, tf.newaxis]
+        first, rest = vectors[:, tf.newaxis], vectors
         if self.count == 1:
             return first
-        rest = vectors
         for layer in self._layers:
             rest = layer(rest)
         rest = tf.reshape(rest, [-1, self.count - 1, self._width])
@@ -130,13 +124,9 @@ def token_states(
 ) -> tf.Tensor:
     """Returns `sequence_output` of a masked batch: `[batch, length (+ N), width]`.
 
-    Args:
-      encoder: any of `build_encoder` with layers.
-      batch: MASKED_FEATURES, and POSITIONS if sequences have several texts; with `slots`,
-        NEIGHBOUR_FEATURES.
-      slots: the tokens attend to these too, made of the embedding of `neighbour`. Behind them, so
-        that the tokens keep their positions.
-      training: whether dropout is on.
+    The batch has MASKED_FEATURES, and POSITIONS if sequences have several texts; with `slots`,
+    NEIGHBOUR_FEATURES. The tokens attend to the slots too, made of the embedding of `neighbour`.
+    Slots are behind the tokens, which so keep their positions.
     """
     inputs = {name: batch[name] for name in (*INPUT_NAMES, POSITIONS) if name in batch}
     if slots is not None:

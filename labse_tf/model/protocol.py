@@ -20,8 +20,7 @@ def symbolic_inputs() -> dict[str, tf_keras.KerasTensor]:
 class EncoderNetwork(Protocol):
     """A network that maps the output of `Tokenizer.pack` to sentence vectors.
 
-    Implemented by BERT, `StaticEncoder`, and the networks of systems. Its
-    variables exist once it is built. Attributes as in `tf_keras.Model`.
+    Its variables exist once it is built. Attributes as in `tf_keras.Model`.
     """
 
     name: str
@@ -33,9 +32,7 @@ class EncoderNetwork(Protocol):
     ) -> dict[str, tf.Tensor]:
         """Returns at least `pooled_output`, `[batch, dim]`, not normalised.
 
-        Args:
-          inputs: ENCODER_INPUTS, int32 `[batch, length]`.
-          training: whether dropout is on.
+        `inputs` are ENCODER_INPUTS, int32 `[batch, length]`.
         """
 
     def get_embedding_table(self) -> tf.Variable:

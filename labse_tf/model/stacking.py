@@ -64,19 +64,15 @@ def grow_layers(table: np.ndarray, deep: networks.BertEncoderV2, *, unread: Sequ
     and learn first.
 
     Args:
-      table: `[vocab_size, hidden_size]`, of a `StaticEncoder`.
+      table: `[vocab_size, hidden_size]`, of a `StaticEncoder`; its spare columns must be 0.
       deep: as wide, with `pooling` "mean".
       unread: the rows that the average leaves out: of [CLS] and [SEP].
-
-    Raises:
-      InputError: if the spare columns of the table are not 0.
     """
     width = table.shape[1]
     if np.abs(table[:, -SPARE_COLUMNS:]).max() > 1e-6:
-        raise InputError(
-            "layers cannot be put on this table: its spare columns are not 0",
-            remedy="start from a run of `labse train` with encoder.num_layers=0 and without --init",
-        )
+        remedy = "start from a run of `labse train` with encoder.num_layers=0 and without --init"
+        problem = "layers cannot be put on this table: its spare columns are not 0"
+        raise InputError(problem, remedy=remedy)
     rows = table[:, :-SPARE_COLUMNS].astype(np.float64)
     rows[list(unread)] = 0
     length = np.square(rows).sum(axis=1) + np.square(rows.sum(axis=1)) / 2
@@ -111,14 +107,8 @@ def grow_vocabulary(
     piece begins with what its parts have learned. Layers expect rows of one length: theirs is the
     mean (Gee et al. 2022, "Fast Vocabulary Transfer for Language Model Compression", section 3).
 
-    Args:
-      table: `[tokens, width]`.
-      tokens: its vocabulary.
-      new_tokens: the new vocabulary.
-      mean: take the mean, not the sum.
-
-    Returns:
-      float32 `[new tokens, width]`; a token that cannot be spelled has the row of [UNK].
+    `table` is `[tokens, width]`. Returns float32 `[new tokens, width]`; a token that cannot be
+    spelled has the row of [UNK].
     """
     ids = {token: number for number, token in enumerate(tokens)}
     rows = np.empty((len(new_tokens), table.shape[1]), np.float32)
@@ -129,12 +119,9 @@ def grow_vocabulary(
 
 
 def copy_grown(source: tf.Module, target: tf.Module, table: np.ndarray) -> None:
-    """Gives a module the weights of another one with fewer tokens, whose ids are the same.
+    """Gives an encoder or an MLM head the weights of one with fewer tokens, of the same ids.
 
-    Args:
-      source: an encoder, or an MLM head.
-      target: the same with more tokens.
-      table: the embedding table of `target`. A bias of new tokens becomes 0.
+    `table` is the embedding table of `target`. A bias of new tokens becomes 0.
     """
     for theirs, ours in zip(source.variables, target.variables, strict=True):
         value = theirs.numpy()

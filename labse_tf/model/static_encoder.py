@@ -51,10 +51,8 @@ class StaticEncoder(tf_keras.layers.Layer):
     ) -> None:
         """Makes the layer; its variables exist once it is called.
 
-        Args:
-          config: its sizes, and with `subwords` also `split_rate`.
-          embedding_layer: to look tokens up, instead of a table of float32.
-          subwords: e(t) is a sum of rows of the table; None: e(t) is row t.
+        With `subwords`, e(t) is a sum of rows of the table; else it is row t. `embedding_layer`
+        looks tokens up, instead of a table of float32.
         """
         # There is no product of matrices that bfloat16 would make faster.
         super().__init__(name="encoder", dtype="float32")
@@ -100,12 +98,8 @@ class StaticEncoder(tf_keras.layers.Layer):
         """Returns `pooled_output`, `[batch, hidden_size]`, and the tokens' vectors.
 
         The latter are `sequence_output`, `[batch, length, hidden_size]`, and alone in the list
-        `encoder_outputs`.
-
-        Args:
-          inputs: int32 `[batch, length]` tensors as `Tokenizer.pack` returns them.
-          training: look each distinct token up only once. That saves most of a step's time, but has
-            no static shapes, which a TPU needs.
+        `encoder_outputs`. In training, each distinct token is looked up only once, which saves most
+        of a step's time, but has no static shapes, which a TPU needs.
         """
         ids = inputs["input_word_ids"]
         weights = _average_weights(inputs["input_mask"])
@@ -196,12 +190,9 @@ class Subwords:
     def __init__(
         self, tokens: Sequence[str], lengths: Sequence[int], ngrams: Sequence[int] = ()
     ) -> None:
-        """Spells all tokens.
+        """Spells all tokens of a vocabulary; parts that it lacks are left out.
 
-        Args:
-          tokens: the vocabulary. A part that it lacks is left out, and a special token has none.
-          lengths: characters, without the `##` of a part inside a word.
-          ngrams: characters of the n-grams, `^` included.
+        `lengths` count characters without the `##` of a part inside a word, `ngrams` with `^`.
         """
         self._tokens = tokens
         self.count = len(tokens)
@@ -210,7 +201,8 @@ class Subwords:
             short = [token for token in tokens if len(token.removeprefix(JOINER)) <= length]
             ids = {token: self.count + place for place, token in enumerate(short)}
             for token, parts in zip(tokens, rows, strict=True):
-                parts += _parts(token, ids)
+                if not _is_special(token):
+                    parts += spell(token, ids) or []
             self.count += len(short)
         self._add_ngrams(rows, ngrams)
         self.rows = tf.ragged.constant(rows, tf.int32, row_splits_dtype=tf.int64)
@@ -248,10 +240,6 @@ class Subwords:
     def unfold(self, vectors: np.ndarray) -> np.ndarray:
         """Returns a table, `[count, width]`, that `fold` maps to `vectors`: its parts are 0."""
         return np.pad(vectors, [(0, self.count - len(vectors)), (0, 0)])
-
-
-def _parts(token: str, ids: Mapping[str, int]) -> list[int]:
-    return [] if _is_special(token) else spell(token, ids) or []
 
 
 def _ngrams(token: str, lengths: Sequence[int]) -> list[str]:

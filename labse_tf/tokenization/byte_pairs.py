@@ -18,12 +18,8 @@ from vocab.basic_tokenizer import UNICODE_SPACE
 def open_tokenizer(vocab_file: str | os.PathLike[str], *, max_bytes_per_word: int) -> Tokenizer:
     """Returns the tokeniser of a vocabulary of WordPieces or of byte-pair encodings.
 
-    Args:
-      vocab_file: one token per line.
-      max_bytes_per_word: of WordPieces: longer words are [UNK].
-
-    Raises:
-      VocabularyFileError: if the file is missing or broken.
+    Longer words than `max_bytes_per_word` are [UNK] to WordPieces. Raises VocabularyFileError if
+    the file is missing or broken.
     """
     tokens = wordpiece_file.read(vocab_file)
     if bpe.is_bpe(tokens):
@@ -35,19 +31,15 @@ class BpeTokenizer:
     """A `Tokenizer` with the special tokens, and the packing, of WordPieces."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Makes the tokeniser.
-
-        Args:
-          tokens: of a vocabulary of `labse vocab bpe`; a token's index is its id.
-        """
+        """Takes the tokens of a vocabulary of `labse vocab bpe`; a token's index is its id."""
         self.tokens = list(tokens)
-        ids = {token: number for number, token in enumerate(wordpiece_file.RESERVED_TOKENS)}
+        find = wordpiece_file.RESERVED_TOKENS.index
         self.special_tokens = {
             "vocab_size": len(self.tokens),
-            "padding_id": ids["[PAD]"],
-            "start_of_sequence_id": ids["[CLS]"],
-            "end_of_segment_id": ids["[SEP]"],
-            "mask_id": ids["[MASK]"],
+            "padding_id": find("[PAD]"),
+            "start_of_sequence_id": find("[CLS]"),
+            "end_of_segment_id": find("[SEP]"),
+            "mask_id": find("[MASK]"),
         }
         self.layer = SentencePieceLayer(bpe.model_of(self.tokens), normalize=_with_plain_spaces)
         strings = tf.TensorSpec([None], tf.string)
@@ -82,12 +74,9 @@ class SentencePieceLayer(tf_keras.layers.Layer):
         normalize: Callable[[tf.Tensor], tf.Tensor],
         ids: Sequence[int] | None = None,
     ) -> None:
-        """Makes the layer.
+        """Takes a serialised SentencePiece `model`, and what `normalize` does before it splits.
 
-        Args:
-          model: of SentencePiece, serialised.
-          normalize: `[batch]` strings to strings, before they are split.
-          ids: for each of its pieces, the id to return; None: the model's own.
+        `ids` are the ids to return for its pieces; None: the model's own.
         """
         super().__init__(name="sentencepiece", dtype="int32", trainable=False)
         self._model, self._normalize = model, normalize

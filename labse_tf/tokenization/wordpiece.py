@@ -60,16 +60,10 @@ class WordPieceTokenizer:
         max_bytes_per_word: int,
         tokens: list[str] | None = None,
     ) -> None:
-        """Reads the vocabulary.
+        """Reads the vocabulary, unless `tokens` are what `wordpiece_file.read` returned for it.
 
-        Args:
-          vocab_file: one token per line.
-          max_bytes_per_word: longer words are [UNK]. TF Text's default of 100 bytes would turn 34
-            characters of unspaced Thai into [UNK].
-          tokens: what `wordpiece_file.read` returned for the file, if it was called; None: read it.
-
-        Raises:
-          VocabularyFileError: if the file is missing or broken.
+        Longer words than `max_bytes_per_word` are [UNK]. TF Text's default of 100 bytes would turn
+        34 characters of unspaced Thai into [UNK].
         """
         self.tokens = wordpiece_file.read(vocab_file) if tokens is None else tokens
         divides = divides_at_spaces(self.tokens)

@@ -240,7 +240,7 @@ def fit(
                 summary_dir=str(summaries) if saves else None,
                 eval_summary_dir=str(summaries / "held_out") if saves else None,
                 train_actions=[read_on, *([log] if saves else [])],
-                evaluator=course.evaluator,
+                evaluator=validation and validation.evaluator,
                 # The best checkpoint is saved first, so that the metrics never run ahead of it.
                 eval_actions=[course.note, *([log.held_out] if saves else [])],
             )

@@ -227,14 +227,13 @@ class DualEncoder(Objective):
 
 def all_inputs(batch) -> dict[str, tf.Tensor]:
     """Returns sources, targets and hard negatives, concatenated for one encoder call."""
+
+    def flat(ids: tf.Tensor) -> tf.Tensor:  # Of hard negatives, `[batch, k, length]`.
+        return tf.reshape(ids, [-1, tf.shape(ids)[-1]])
+
     parts = [batch["source"], batch["target"]]
     if "negatives" in batch:
-        parts.append(
-            {
-                name: tf.reshape(ids, [-1, tf.shape(ids)[-1]])
-                for name, ids in batch["negatives"].items()
-            }
-        )
+        parts.append(tf.nest.map_structure(flat, batch["negatives"]))
     return tf.nest.map_structure(lambda *rows: tf.concat(rows, axis=0), *parts)
 
 
@@ -404,7 +403,7 @@ def cached_gradients(
     """Returns loss, accuracy and the gradient of the loss with respect to each variable.
 
     Args:
-      embed: embeds rows of `inputs`: `[chunk_rows, dim]` float32, with the same dim for all chunks.
+      embed: embeds a chunk of `inputs`: `[chunk_rows, dim]` float32, of any one dim.
       inputs: `[rows, ...]` tensors; `chunk_rows` divides rows.
       loss_of: maps all embeddings, `[rows, dim]`, to loss and accuracy, both scalars.
       variables: the variables that `embed` depends on.

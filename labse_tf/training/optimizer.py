@@ -85,17 +85,12 @@ class LazyAdamW(tf_keras.optimizers.AdamW):
     """
 
     def __init__(
-        self,
-        *args,
-        steps: int,
-        factor_of: Callable[[str], float] = lambda name: 1.0,
-        **kwargs,
+        self, *args, steps: int, factor_of: Callable[[str], float] = lambda name: 1.0, **kwargs
     ) -> None:
-        """Prepares to optimise; all other arguments as for AdamW.
+        """Prepares to optimise for at most `steps` steps, each of whose rates is stored.
 
-        Args:
-          steps: the maximum number of steps; the rate of each is stored.
-          factor_of: maps a variable's name to a factor of its learning rate, and so of its decay.
+        `factor_of` maps a variable's name to a factor of its learning rate, and so of its decay;
+        all other arguments are as for AdamW.
         """
         super().__init__(*args, **kwargs)
         self._steps, self._factor_of = steps, factor_of

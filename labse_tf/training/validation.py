@@ -83,7 +83,6 @@ class Course:
         """
         self._validation, self._strategy, self._own_folder = validation, strategy, own_folder
         self._step, self.steps, self._measured = step, steps, set(measured)
-        self.evaluator = validation.evaluator
         self.best = None if validation.best is None else _find_best(checkpoints)
 
     @property
@@ -136,10 +135,8 @@ class Course:
         if self.is_over and step < self.steps:
             text = "%s: stopped at step %d of %d: %d measurements without improvement"
             _log.info(text, description, step, self.steps, self.waited)
-        where = f"accuracy {best.accuracy:.3f} on the dev pairs"
-        if best.task != DEV_PAIRS:
-            where = f"{best.accuracy:.3f} in the task {best.task}"
-        _log.info("%s: the best checkpoint is from step %d, %s", description, best.step, where)
+        text = "%s: the best checkpoint is from step %d, %s"
+        _log.info(text, description, best.step, best.describe())
 
 
 def _find_best(checkpoints: Path) -> Chosen | None:
@@ -165,17 +162,14 @@ def validation_of(
     """Returns the validation that `settings` ask for, None if they ask for none.
 
     Dev pairs of other `languages` (codes; an empty list means all) are left out. The best
-    checkpoint contains the `encoder`, which is the one that is trained.
-
-    Raises:
-      InputError: if there are no dev pairs, a task does not exist or occurs twice, or its data is
-        missing.
+    checkpoint contains the `encoder`, which is the one that is trained. Raises InputError if there
+    are no dev pairs, a task does not exist or occurs twice, or its data is missing.
     """
-    evaluators, measures, lower = [], {}, False
+    evaluator, measures, lower = None, {}, False
     if settings.dev:
         pools = read_dev_pairs(settings, languages)
         made = {"strategy": strategy, "encoder": encoder, "tokenizer": tokenizer}
-        evaluators.append(DevEvaluator(**made, pools=pools, lengths=settings.bucket_lengths))
+        evaluator = DevEvaluator(**made, pools=pools, lengths=settings.bucket_lengths)
         measures[DEV_PAIRS] = "accuracy"
     tasks: dict[str, tuple[Task, str]] = {}
     for name, data in (entry.split("=", 1) for entry in settings.evaluate):
@@ -188,9 +182,9 @@ def validation_of(
             raise InputError(problem, path=data, remedy="check the path")
     if tasks:
         embedder = RunEmbedder(encoder, tokenizer, sequence_length=settings.bucket_lengths[-1])
-        evaluators.append(TaskEvaluator(tasks, embedder))
+        evaluator = TaskEvaluator(evaluator, tasks, embedder)
         measures |= {name: task.PRIMARY_METRIC for name, (task, _) in tasks.items()}
-    if not evaluators:
+    if evaluator is None:
         return None
     chosen = settings.best or next(iter(measures))
     if chosen not in measures:
@@ -198,7 +192,7 @@ def validation_of(
     if chosen in tasks:
         lower = getattr(tasks[chosen][0], "LOWER_IS_BETTER", False)
     return Validation(
-        Together(evaluators),
+        evaluator,
         settings.dev_interval,
         best=tf.train.Checkpoint(encoder=encoder),
         measure=(chosen, measures[chosen]),
@@ -370,25 +364,17 @@ def _means(rows: np.ndarray) -> dict[str, float]:
 
 
 class TaskEvaluator(orbit.AbstractEvaluator):
-    """Measures each task's primary metric; every worker, with the same result."""
+    """Measures the dev pairs and each task's primary metric; every worker, with the same result."""
 
-    def __init__(self, tasks: Mapping[str, tuple[Task, str]], encoder: Encoder) -> None:
+    def __init__(
+        self, dev: DevEvaluator | None, tasks: Mapping[str, tuple[Task, str]], encoder: Encoder
+    ) -> None:
         """Takes the tasks and their data by name."""
-        self._tasks, self._encoder = tasks, encoder
+        self._dev, self._tasks, self._encoder = dev, tasks, encoder
 
-    def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict[str, float]]:
-        """Returns `{name: {primary metric: value}}`; `num_steps` is ignored."""
-        return {
+    def evaluate(self, num_steps: tf.Tensor) -> dict[str, dict]:
+        """Returns `{name: {primary metric: value}}`, and what `dev` returns."""
+        return (self._dev.evaluate(num_steps) if self._dev else {}) | {
             name: {task.PRIMARY_METRIC: primary_figure(task, task.evaluate(self._encoder, data))}
             for name, (task, data) in self._tasks.items()
         }
-
-
-class Together(orbit.AbstractEvaluator):
-    """Several evaluators as one, with their results merged; they have no key in common."""
-
-    def __init__(self, evaluators: Sequence[orbit.AbstractEvaluator]) -> None:
-        self._evaluators = evaluators
-
-    def evaluate(self, num_steps: tf.Tensor) -> dict:
-        return {k: v for one in self._evaluators for k, v in one.evaluate(num_steps).items()}

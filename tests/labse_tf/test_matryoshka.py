@@ -32,15 +32,15 @@ def batch():
     generator = np.random.default_rng(4)
     keys = np.arange(10, 10 + 2 * PAIRS, dtype=np.int32).reshape(PAIRS, 2)
     keys[3, 1] = keys[0, 1]  # Pairs 0 and 3 have the same target.
+    # The first negative of pair 1 is the target of pairs 0 and 3, the second of pair 2 is none.
+    negative_keys = np.arange(50, 50 + PAIRS * NEGATIVES, dtype=np.int32)
+    negative_keys[[2, 5]] = keys[0, 1], NO_KEY
     return {
         "source": token_inputs(generator, PAIRS),
         "target": token_inputs(generator, PAIRS),
         "keys": tf.constant(keys),
         "negatives": token_inputs(generator, PAIRS, NEGATIVES),
-        # The first of pair 1 is the target of pairs 0 and 3, the second of pair 2 is none.
-        "negative_keys": tf.constant(
-            [[50, 51], [int(keys[0, 1]), 53], [54, NO_KEY], [56, 57], [58, 59], [60, 61]]
-        ),
+        "negative_keys": tf.constant(negative_keys.reshape(PAIRS, NEGATIVES)),
     }
 
 
@@ -49,12 +49,8 @@ STEP = tf.constant(0, tf.int64)
 
 def make_objective(settings, layers=1):
     tf_keras.utils.set_random_seed(1)
-    config = dataclasses.replace(
-        TINY_ENCODER,
-        num_layers=layers,
-        initializer_range=0.5,
-        pooling="cls" if layers else "mean",
-    )
+    changes = {"num_layers": layers, "pooling": "cls" if layers else "mean"}
+    config = dataclasses.replace(TINY_ENCODER, initializer_range=0.5, **changes)
     encoder = build_encoder(config, replayable=True)
     return encoder, DualEncoder(encoder, settings)
 

@@ -53,6 +53,12 @@ class Chosen(NamedTuple):
     def step(self) -> int:
         return _number(self.path)
 
+    def describe(self) -> str:
+        """Returns the measurement in words."""
+        if self.task == DEV_PAIRS:
+            return f"accuracy {self.accuracy:.3f} on the dev pairs"
+        return f"{self.accuracy:.3f} in the task {self.task}"
+
 
 def newest_whole(folder: Path, *, weights_only: bool = False) -> str | None:
     """Returns the newest undamaged checkpoint in `folder`, None if none was ever finished.
@@ -203,11 +209,9 @@ def choose_checkpoint(run_dir: RunDir, which: str | None = None) -> Chosen:
             remedy = f"ask for the newest one: --checkpoint {LATEST}"
             problem = f"the best checkpoint is damaged ({damage})"
             raise InputError(problem, path=best.path, remedy=remedy)
-        is_dev = best.task == DEV_PAIRS
-        where = "on the dev pairs (accuracy " if is_dev else f"in the task {best.task} ("
-        text = "%s: the checkpoint of step %d, the best %s%.3f)"
-        _log.info(text, run_dir.path, best.step, where, best.accuracy)
-        return best if is_dev else Chosen(best.path)
+        text = "%s: the checkpoint of step %d, the best: %s"
+        _log.info(text, run_dir.path, best.step, best.describe())
+        return best if best.task == DEV_PAIRS else Chosen(best.path)
     if which == BEST:
         remedy = "train with 'train.dev', or leave --checkpoint out to use the newest"
         raise InputError("the run has no best checkpoint", path=run_dir.path, remedy=remedy)

@@ -36,10 +36,6 @@ def assert_equal(one, other):
     tf.nest.map_structure(np.testing.assert_array_equal, one, other)
 
 
-def keys_of(batches):
-    return [batch["keys"].tobytes() for batch in batches]
-
-
 def tokens_of(side):
     rows = zip(side["input_word_ids"], side["input_mask"], strict=True)
     return [tuple(ids[mask == 1]) for ids, mask in rows]
@@ -54,12 +50,12 @@ def test_moses_pairs_and_loose_tfrecords_are_read_as_tsv_is(
     (tmp_path / "moses").mkdir()
     for side, code in enumerate(("en", "th")):
         write_lines(tmp_path / "moses" / f"OPUS.en-th.{code}", [pair[side] for pair in pairs])
-    found = [
+    expected, *found = (
         take(settings, tokenizer, 6, bitext=[str(folder)], languages=["th"])
         for folder in (bitext_dir, tmp_path / "moses", tmp_path / "tfrecord")
-    ]
-    assert_equal(found[1], found[0])
-    assert_equal(found[2], found[0])
+    )
+    for one in found:
+        assert_equal(one, expected)
 
 
 def test_a_small_corpus_has_no_pair_twice_in_a_batch(tmp_path, settings, tokenizer):
@@ -83,7 +79,8 @@ def test_a_segment_is_read_anew_and_from_any_of_its_steps(settings, tokenizer, m
     monkeypatch.setattr(streams, "SEGMENT", 4)
     orders = ({}, {"step": 4}, {"seed": 8})
     first, second, other = (take(settings, tokenizer, 4, **order) for order in orders)
-    assert len({tuple(keys_of(batches)) for batches in (first, second, other)}) == 3
+    keys = [[one["keys"].tobytes() for one in batches] for batches in (first, second, other)]
+    assert len(set(map(tuple, keys))) == 3
     assert_equal(take(settings, tokenizer, 2, step=6), second[2:])
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny_encoder
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
@@ -197,10 +198,10 @@ def test_which_sequences_are_joined():
 
 def test_a_task_without_corpora_is_named_unless_its_share_is_0(settings, tokenizer):
     for kind, fraction in (("monolingual", 1.0), ("bitext", 0.0)):
-        settings_ = dataclasses.replace(settings, **{kind: []})
+        without = dataclasses.replace(settings, **{kind: []})
         with pytest.raises(InputError, match=f"'pretrain.{kind}' is empty"):
-            take(settings_, tokenizer, 1)
-        alone = dataclasses.replace(settings_, tlm_fraction=fraction)
+            take(without, tokenizer, 1)
+        alone = dataclasses.replace(without, tlm_fraction=fraction)
         assert take(alone, tokenizer, 1, languages=["de"])
 
 
@@ -262,8 +263,7 @@ def packed(lengths, length, *, second=()):
         ids[row, count + 2 :] = PADDING
         if row in second:
             ids[row, 1 + count // 2] = END
-    mask = (ids != PADDING).astype(np.int32)
-    return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": np.zeros_like(ids)}
+    return {name: values.numpy() for name, values in tiny_encoder.packed(ids).items()}
 
 
 def packed_texts(lengths, rows, length):
@@ -271,14 +271,9 @@ def packed_texts(lengths, rows, length):
     texts = [[START, *range(FIRST, FIRST + count), END] for count in lengths]
     ids, padding = sum(texts, []), [0] * (length - sum(map(len, texts)))
     positions = [place for text in texts for place in range(len(text))]
-    inputs = {
-        "input_word_ids": ids + padding,
-        "input_mask": [1] * len(ids) + padding,
-        "input_type_ids": [0] * length,
-        "input_positions": positions + padding,
-    }
+    inputs = tiny_encoder.packed([ids + padding] * rows)
     starts = np.cumsum([0, *map(len, texts)])[:-1]
-    return {name: [row] * rows for name, row in inputs.items()}, starts
+    return {**inputs, "input_positions": [positions + padding] * rows}, starts
 
 
 SEEDS = st.tuples(st.integers(0, 2**31), st.integers(0, 2**31))

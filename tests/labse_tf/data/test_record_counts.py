@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections import Counter
 
-import numpy as np
 import pytest
 from text_files import write_lines, write_records
 from tiny_text import sentences_of
@@ -16,8 +13,6 @@ from labse_tf.data.record_counts import count_records, language_weights
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import BITEXT, MONOLINGUAL, find_plain_files
 from labse_tf.files.textio import count_lines, open_to_write, read_lines
-from labse_tf.systems.distill.config import DistillConfig, DistillRun
-from labse_tf.systems.distill.train import text_stream
 
 
 @pytest.fixture(autouse=True)
@@ -166,19 +161,3 @@ def test_a_run_that_goes_on_does_not_count_again(tmp_path, monkeypatch):
     assert_counted(thai=7, write=False)
     kept.write_text("{")
     assert_counted("de", "th", thai=7)
-
-
-def test_drawn_texts(tmp_path, tiny_config):
-    """960 sentences and 960 pairs of a language: a third of the texts is English."""
-    for language in ("de", "th"):
-        write_lines(tmp_path / f"{language}.tsv", pairs_of(language, 20))
-        write_lines(tmp_path / f"{language}.txt.gz", sentences_of(language) * 20)
-    train = dataclasses.replace(tiny_config.train, bitext=[str(tmp_path / "*.tsv")])
-    distill = DistillConfig(monolingual=[str(tmp_path / "*.txt.gz")])
-    stream = text_stream(DistillRun(distill=distill, train=train), seed=7).take(4000)
-    found = Counter()
-    for text in map(bytes.decode, stream.as_numpy_iterator()):
-        found["th" if text > "\u0e00" else "de" if " und " in text else "en"] += 1
-    for language in ("de", "en", "th"):
-        # Within five standard deviations of so many independent draws.
-        assert abs(found[language] / 4000 - 1 / 3) < 5 * np.sqrt(2 / 9 / 500)

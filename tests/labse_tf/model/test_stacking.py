@@ -7,13 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tiny_encoder import TINY_ENCODER, packed
 
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.stacking import grow_vocabulary, stack, stage_depths
-from vocab.wordpiece import WordPiece
 
 
 def randomise(encoder, seed):
@@ -77,15 +74,3 @@ def test_pieces_by_hand(mean):
         parts = [TABLE[OLD.index(piece)] for piece in pieces.split()]
         expected = sum(parts) / (len(parts) if mean else 1)
         np.testing.assert_allclose(row, expected, atol=1e-6)
-
-
-@given(words=st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=5))
-@settings(max_examples=50)
-def test_whole_words_keep_the_sum_of_any_sentence(words):
-    new = list(dict.fromkeys([*OLD, *words]))
-    rows = grow_vocabulary(TABLE, OLD, new, mean=False)
-    sums = []
-    for tokens, table in ((OLD, TABLE), (new, rows)):
-        pieces = WordPiece(tokens, max_bytes_per_word=100).tokenize(" ".join(words))
-        sums.append(table[[tokens.index(piece) for piece in pieces]].sum(axis=0))
-    np.testing.assert_allclose(sums[1], sums[0], atol=1e-5)

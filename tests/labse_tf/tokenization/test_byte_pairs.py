@@ -24,14 +24,6 @@ def bpe_file(bitext_dir, tmp_path_factory):
     return out
 
 
-def test_the_same_file_for_the_same_text(bpe_file, bitext_dir, tmp_path):
-    out = tmp_path / "again.txt"
-    files = sorted(map(str, bitext_dir.glob("*.tsv")), reverse=True)
-    assert main(["vocab", "bpe", *files, "--out", str(out), "--vocab-size", "500"]) == 0
-    assert out.read_bytes() == bpe_file.read_bytes()
-    assert main(["vocab", "bpe", *files, "--out", str(out)]) == 2
-
-
 def test_it_splits_as_sentencepiece(bpe_file):
     tokenizer = open_tokenizer(bpe_file, max_bytes_per_word=600)
     assert isinstance(tokenizer, BpeTokenizer)

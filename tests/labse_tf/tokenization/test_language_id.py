@@ -1,7 +1,5 @@
-"""Languages of real sentences, and the filter of declared languages."""
+"""Languages of real sentences."""
 
-from beam_pipelines.filters.wrong_language import WrongLanguage
-from beam_pipelines.records import Sentence
 from labse_tf.tokenization.language_id import identify
 
 SENTENCES = {
@@ -41,17 +39,3 @@ def test_no_text_and_a_language_that_the_paper_lacks():
     bashkir = "Башҡортостан Республикаһы — Рәсәй Федерацияһы составындағы республика."
     assert [language for language, _ in identify(["", "   ", bashkir])] == [None, None, "ba"]
     assert identify([]) == []
-
-
-def test_filter_of_a_declared_language():
-    filter_ = WrongLanguage()
-    for declared, text, stays in (
-        *((name.split("-")[-1], text, True) for name, text in SENTENCES.items()),
-        ("de", SENTENCES["fr"], False),
-        ("ru", SENTENCES["ja"], False),
-        ("de", "", True),
-        ("hr", SENTENCES["ru"], False),
-    ):
-        [score] = filter_.score([Sentence(text, declared)])
-        assert -1 <= score <= 1
-        assert filter_.accept(score) is stays

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -32,44 +31,37 @@ def masked_tokens(config=TINY_ENCODER, slots=3, **options):
     return MaskedTokens(encoder, *heads, **options)
 
 
-# The neighbour holds one of 8 topics; the masked token is the same topic, or any other.
+# The neighbour holds one of 8 topics; the masked token is the same topic.
 
 TOPICS, FIRST_TOPIC, MASK = 8, 10, 4
 
 
-def topic_batches(*, shuffled):
-    def make(index):
-        topics, others = (
-            tf.random.stateless_uniform([32, 1], seed, 0, TOPICS, tf.int32) + FIRST_TOPIC
-            for seed in tf.unstack(tf.random.split(tf.stack([7, index]), 2))
-        )
+def topic_batch(index):
+    topics = tf.random.stateless_uniform([32, 1], [7, index], 0, TOPICS, tf.int32) + FIRST_TOPIC
 
-        def between(ids):
-            ids = tf.concat([tf.fill([32, 1], 2), ids, tf.fill([32, 1], 3)], axis=1)
-            ones = tf.ones_like(ids)
-            return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
+    def between(ids):
+        ids = tf.concat([tf.fill([32, 1], 2), ids, tf.fill([32, 1], 3)], axis=1)
+        ones = tf.ones_like(ids)
+        return {"input_word_ids": ids, "input_mask": ones, "input_type_ids": 0 * ones}
 
-        return {
-            **between(tf.fill([32, 1], MASK)),
-            "neighbour": between(others if shuffled else topics),
-            "masked_positions": tf.ones([32, 1], tf.int32),
-            "masked_ids": topics,
-            "masked_weights": tf.ones([32, 1]),
-        }
-
-    return tf.data.Dataset.range(10**6, output_type=tf.int32).map(make)
+    return {
+        **between(tf.fill([32, 1], MASK)),
+        "neighbour": between(topics),
+        "masked_positions": tf.ones([32, 1], tf.int32),
+        "masked_ids": topics,
+        "masked_weights": tf.ones([32, 1]),
+    }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shuffled", [False, True])
-def test_a_topic_of_the_neighbour_is_learned_and_chance_if_shuffled(shuffled):
+def test_a_topic_of_the_neighbour_is_learned():
+    """By chance the loss would be log(8) = 2.1."""
     config = dataclasses.replace(TINY_ENCODER, hidden_size=16, max_positions=32)
     objective = masked_tokens(dataclasses.replace(config, initializer_range=0.1), slots=15)
-    batches = topic_batches(shuffled=shuffled)
+    batches = tf.data.Dataset.range(10**6, output_type=tf.int32).map(topic_batch)
     trainer = make_trainer(objective, batches, tf_keras.optimizers.Adam(3e-3))
     trainer.train(tf.constant(400))
-    loss = float(trainer.train(tf.constant(20))["loss"])
-    assert abs(loss - math.log(TOPICS)) < 0.15 if shuffled else loss < 0.02
+    assert float(trainer.train(tf.constant(20))["loss"]) < 0.02
 
 
 # Joint training: the weighted sum of both losses and gradients.
@@ -149,20 +141,12 @@ def start(config_file, neighbours_dir):
     """`labse pretrain`, or `labse train` on both tasks."""
 
     def start(command, run_dir, *more, init=None):
-        sets = {
-            "pretrain.objective": "cmlm",
-            "pretrain.neighbours": f"[{neighbours_dir}]",
-            "pretrain.slots": 3,
-            "pretrain.sequence_length": 24,
-            "pretrain.batch_size": 6,
-            "pretrain.stage_steps": "[2]",
-            "encoder.num_layers": 1,
-            "encoder.pooling": "mean",
-            "train.steps": 2,
-            "train.joint": str(command == "train").lower(),
-        }
-        sets = [f"{key}={value}" for key, value in sets.items()]
-        return labse_run(command, config_file, run_dir, *sets, *more, init=init)
+        sets = {"objective": "cmlm", "neighbours": f"[{neighbours_dir}]", "slots": 3}
+        sets |= {"sequence_length": 24, "batch_size": 6, "stage_steps": "[2]"}
+        sets = [f"pretrain.{key}={value}" for key, value in sets.items()]
+        sets += ["encoder.num_layers=1", "encoder.pooling=mean", "train.steps=2"]
+        sets += [f"train.joint={str(command == 'train').lower()}", *more]
+        return labse_run(command, config_file, run_dir, *sets, init=init)
 
     return start
 

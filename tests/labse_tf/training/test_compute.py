@@ -71,11 +71,16 @@ def train(compute_name="plain", samples=0):
 
 
 @pytest.mark.slow
-def test_xla_trains_the_same_weights():
+def test_xla_and_bfloat16_learn_what_float32_learns():
     (means, weights), (compiled_means, compiled_weights) = train(), train("xla")
     assert compiled_means == pytest.approx(means, rel=1e-5)
     for name, value in weights.items():
         np.testing.assert_allclose(compiled_weights[name], value, atol=2e-5, err_msg=name)
+    for samples in (0, 30):
+        (expected, _), (found, _) = train(samples=samples), train("bfloat16", samples)
+        # 8 bits of mantissa.
+        assert found["loss"] == pytest.approx(expected["loss"], rel=2e-2)
+        assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=5e-2)
 
 
 def step_means(trainer, batch, steps, *, compiled=True):
@@ -107,15 +112,6 @@ def test_the_step_of_the_dual_encoder_compiles_as_on_a_tpu(chunk_size, dropout, 
         found.append(step_means(trainer, PAIRS, 2, compiled=compiled))
     for name in ("loss", *([] if dropout else ["gradient_norm"])):
         assert found[1][name] == pytest.approx(found[0][name], rel=tolerance)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("samples", [0, 30])
-def test_bfloat16_learns_what_float32_learns(samples):
-    (expected, _), (found, _) = train(samples=samples), train("bfloat16", samples)
-    # 8 bits of mantissa.
-    assert found["loss"] == pytest.approx(expected["loss"], rel=2e-2)
-    assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=5e-2)
 
 
 @pytest.mark.parametrize("compute", [XLA, BFLOAT16], ids=["xla", "bf16"])

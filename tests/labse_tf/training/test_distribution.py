@@ -14,6 +14,7 @@ from labse_tf.training.distribution import (
     checkpoint_options,
     create_strategy,
     cross_replica_concat,
+    distribute,
     is_chief,
 )
 
@@ -65,8 +66,10 @@ def test_what_auto_means(monkeypatch):
         assert distribution._choose(tpu, gpus) == expected
 
 
-def test_gathered_rows_have_a_known_shape_as_a_tpu_needs():
+def test_an_uneven_batch_is_refused_and_gathered_rows_have_a_known_shape_as_a_tpu_needs():
     strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    with pytest.raises(InputError, match="a batch of 7 cannot be split evenly over 2 replicas"):
+        distribute(strategy, lambda: tf.data.Dataset.range(9).batch(7), 7)
     shapes = []
 
     @tf.function

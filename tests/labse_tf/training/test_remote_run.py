@@ -47,12 +47,8 @@ def both(tmp_path_factory, bitext_dir, config_file, vocab_file):
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
     """Returns a function that goes to another machine, where nothing was copied yet."""
-
-    def move(name):
-        monkeypatch.setenv(staging.FOLDER, str(tmp_path / name))
-
-    move("first")
-    return move
+    monkeypatch.setenv(staging.FOLDER, str(tmp_path / "first"))
+    return lambda name: monkeypatch.setenv(staging.FOLDER, str(tmp_path / name))
 
 
 def train(folder, *more, inputs=None):
@@ -63,23 +59,19 @@ def train(folder, *more, inputs=None):
     return main(["train", f"{inputs}/config.yaml", "--run-dir", f"{folder}/run", *sets])
 
 
-def interrupt_after(steps, monkeypatch):
-    end = Trainer.train_loop_end
-
-    def interrupted(trainer):
-        if int(trainer._optimizer.iterations.numpy()) > steps:
-            raise KeyboardInterrupt
-        return end(trainer)
-
-    monkeypatch.setattr(Trainer, "train_loop_end", interrupted)
-
-
 @pytest.mark.slow
 def test_from_pairs_to_vectors_it_is_the_run_on_disk(both, machine, monkeypatch, caplog):
     disk, store = both
     assert train(disk) == 0
+    end = Trainer.train_loop_end
+
+    def interrupted(trainer):
+        if int(trainer._optimizer.iterations.numpy()) > 3:
+            raise KeyboardInterrupt
+        return end(trainer)
+
     with monkeypatch.context() as patch:
-        interrupt_after(3, patch)
+        patch.setattr(Trainer, "train_loop_end", interrupted)
         assert train(store) == EXIT_INTERRUPTED
     there = stores.list_files(f"{store}/run/checkpoints")
     assert "/ckpt-2.index" in there and "/ckpt-4.index" not in there

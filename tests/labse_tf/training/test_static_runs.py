@@ -25,10 +25,8 @@ def train(config_file, static_run, tmp_path):
 @pytest.fixture
 def assert_same_vectors(static_run, multilingual_sentences):
     def check(found, expected=static_run, atol=1e-5):
-        found, expected = (
-            embedder_of(path).encode(multilingual_sentences) for path in (found, expected)
-        )
-        np.testing.assert_allclose(found, expected, atol=atol)
+        vectors = (embedder_of(run).encode(multilingual_sentences) for run in (found, expected))
+        np.testing.assert_allclose(*vectors, atol=atol)
 
     return check
 
@@ -86,8 +84,6 @@ def test_subwords(static_run, train, assert_same_vectors, multilingual_sentences
     sets = ("encoder.num_layers=0", MEAN, "encoder.subwords=[1,3]", "encoder.ngrams=[2]")
     assert_same_vectors(train("start", *sets, NO_STEPS), atol=1e-6)
     more = train("more", *sets, "train.steps=8", "train.optimizer.learning_rate=0.1")
-    before, after = (
-        embedder_of(path).encode(multilingual_sentences) for path in (static_run, more)
-    )
+    before, after = (embedder_of(run).encode(multilingual_sentences) for run in (static_run, more))
     assert np.abs(after - before).max() > 0.01
     assert_same_vectors(train("deep", "encoder.num_layers=2", MEAN, NO_STEPS, origin=more), more)

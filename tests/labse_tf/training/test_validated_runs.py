@@ -32,8 +32,8 @@ def measured(run_dir):
     return held_out(run_dir, "retrieval")
 
 
-LOOP = {"loop.log_interval": 2, "loop.checkpoint_interval": 2, "loop.checkpoints_kept": 9}
-SETTINGS = {"steps": 8, "dev_interval": 3, **LOOP}
+SETTINGS = {"steps": 8, "dev_interval": 3, "loop.log_interval": 2}
+SETTINGS |= {"loop.checkpoint_interval": 2, "loop.checkpoints_kept": 9}
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_which_checkpoint_is_read(stopped, tmp_path, caplog):
     run_dir = open_existing(stopped)
     with caplog.at_level("INFO", "labse"):
         chosen = choose_checkpoint(run_dir)
-    assert "the checkpoint of step 2, the best on the dev pairs (accuracy 0." in caplog.text
+    assert "the checkpoint of step 2, the best: accuracy 0." in caplog.text
     assert chosen == choose_checkpoint(run_dir, "best")
     assert chosen.step == 2 and chosen.accuracy == measured(run_dir.path)[2]["accuracy"]
     newest = choose_checkpoint(run_dir, "latest")
