@@ -62,19 +62,15 @@ def test_both_tasks_ask_for_the_same_tokens_of_the_foreign_side(examples, tokeni
         assert list(types) == [0] * (len(english) + 2) + [1] * (len(foreign) + 1)
 
 
-def test_sentences_alone_are_asked_of_mlm_and_files_of_a_language_count_together(
-    read, monolingual_dir, tmp_path
-):
+def test_sentences_alone_are_asked_of_mlm(read, monolingual_dir, tmp_path):
     examples = read(monolingual_dir, languages=["th", "en"])
     assert set(examples) == {"mlm"} and set(examples["mlm"].languages) == {"th", "en"}
     for part, rows in enumerate((4, 3)):
         (tmp_path / f"part{part}").mkdir()
         write_lines(tmp_path / f"part{part}" / "de.txt", sentences_of("de")[10 * part :][:rows])
     found = read(tmp_path / "part0", tmp_path / "part1", held_out_size=6)
-    assert list(found["mlm"].languages) == ["de"] * 6
-
-
-def test_too_long_sentences_are_left_out(read, tmp_path):
+    assert list(found["mlm"].languages) == ["de"] * 6  # Of both files together.
+    # Too long sentences are left out.
     path = write_lines(tmp_path / "de.txt", ["Hund und Katze. " * 40, "Hund."])
     assert len(read(path)["mlm"].languages) == 1
     write_lines(path, ["Hund und Katze. " * 40])

@@ -89,23 +89,6 @@ def build_averaging(**changes):
     return build_encoder(EncoderConfig(**{**sizes, "averaging_start": True, **changes}))
 
 
-def test_each_layer_adds_the_average_of_the_tokens_by_a_rotation_of_its_own():
-    encoder = build_averaging(num_layers=2)
-    values = []
-    for layer in encoder.transformer_layers:
-        value = layer._attention_layer._value_dense.kernel.numpy().reshape(64, 64)
-        np.testing.assert_allclose(value @ value.T, 2.0 * np.eye(64), atol=1e-4)
-        values.append(value.tobytes())
-    assert len(set(values)) == 2
-    # Queries of 0 attend to all alike: then this is exact.
-    attention = layer._attention_layer
-    attention._query_dense.kernel.assign(tf.zeros_like(attention._query_dense.kernel))
-    states = tf.random.stateless_normal([2, 9, 64], seed=(1, 2))
-    added = attention(states, states).numpy()
-    average = states.numpy().mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(added, np.broadcast_to(2.0 * average, added.shape), atol=1e-4)
-
-
 def test_sentences_are_apart_from_the_first_step_on_and_order_matters_little():
     # [CLS] (1), seven words, [SEP] (2).
     words = np.random.default_rng(1).integers(5, 500, (40, 7))

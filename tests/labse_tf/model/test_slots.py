@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -29,8 +30,7 @@ def batch(neighbours=NEIGHBOURS):
 
 
 def gelu(x):
-    erf = np.vectorize(__import__("math").erf)
-    return x * (1 + erf(x / np.sqrt(2))) / 2
+    return x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2
 
 
 def test_one_slot_is_the_vector_and_more_come_from_a_perceptron_of_three_layers():
@@ -77,6 +77,6 @@ def test_padding_of_both_sides_changes_nothing(encoder):
         part["input_word_ids"] = tf.constant(ids)
     found = token_states(encoder, changed, slots=slots, training=False)
     np.testing.assert_allclose(found[:, :5], expected[:, :5], atol=1e-6)
-    longer = {**packed(IDS), "neighbour": packed([[*row, 0, 0] for row in NEIGHBOURS])}
+    longer = batch([[*row, 0, 0] for row in NEIGHBOURS])
     found = token_states(encoder, longer, slots=slots, training=False)
     np.testing.assert_allclose(found[:, :5], expected[:, :5], atol=1e-5)

@@ -55,14 +55,14 @@ def test_another_vocabulary(
     assert_same_vectors(grown)
 
 
-def test_refusals(train, config_file, trained_run, tmp_path, capsys):
+def test_refusals(train, config_file, static_run, trained_run, tmp_path, capsys):
     for origin, sets, message in (
-        (None, (), "'encoder.pooling' is cls"),
-        (None, (MEAN, "encoder.hidden_size=32"), "'encoder.hidden_size' is 32"),
-        (None, (MEAN, "encoder.subwords=[3]"), "'encoder.subwords' is [3]"),
+        (static_run, (), "'encoder.pooling' is cls"),
+        (static_run, (MEAN, "encoder.hidden_size=32"), "'encoder.hidden_size' is 32"),
+        (static_run, (MEAN, "encoder.subwords=[3]"), "'encoder.subwords' is [3]"),
         (trained_run, ("encoder.num_layers=0",), "'encoder.pooling' is mean"),
     ):
-        assert train("run", *sets, **({"origin": origin} if origin else {})) == 2
+        assert train("run", *sets, origin=origin) == 2
         assert message in capsys.readouterr().err
     sets = ("encoder.num_layers=0", "pretrain.stage_steps=[2]")
     assert labse_run("pretrain", config_file, tmp_path / "run", *sets) == 2

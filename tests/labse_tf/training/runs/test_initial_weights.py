@@ -135,19 +135,19 @@ def test_fine_tuning_deepens_a_model_that_tells_all_other_sizes(pretrained_run):
         assert (encoder.num_layers, encoder.hidden_size) == (layers, 16)
 
 
-def test_pretraining_goes_on_from_a_run_of_ours(start, pretrained_run, tmp_path):
+def test_pretraining_goes_on_from_a_run_of_ours(start, pretrained_run, trained_run, tmp_path):
     parts = start(init=pretrained_run, depth=2)
     path = tf.train.Checkpoint(**parts).write(str(tmp_path / "ckpt"))
     assert_same_weights(path, latest_checkpoint(open_existing(pretrained_run)), "encoder", "head")
     fates = {fate for fate, _, _ in report_of(tmp_path / "run")}
     assert fates == {"taken", "left"}  # Left: the optimiser.
     # A run that is resumed keeps the report of its start.
-    (tmp_path / "run" / "init.tsv").write_text("of the start\n", "utf-8")
+    report = tmp_path / "run" / "init.tsv"
+    report.write_text("of the start\n", "utf-8")
     start(init=pretrained_run, depth=2)
-    assert (tmp_path / "run" / "init.tsv").read_text("utf-8") == "of the start\n"
-
-
-def test_a_dual_encoder_gives_its_encoder_alone(start, trained_run, tmp_path):
+    assert report.read_text("utf-8") == "of the start\n"
+    # A dual encoder gives its encoder alone.
+    report.unlink()
     start(init=trained_run, depth=2)
     fresh = {here for fate, here, _ in report_of(tmp_path / "run") if fate == "fresh"}
     assert fresh and all(name.startswith("mlm_head/") for name in fresh)
