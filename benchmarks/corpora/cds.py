@@ -62,7 +62,8 @@ def _print_threshold(scores: np.ndarray, is_good: np.ndarray, target: float) -> 
         print(f"precision {target}: {error.problem}")
         return
     print(
-        f"precision {found.precision:.3f}, recall {found.recall:.3f} at a threshold of "
+        f"precision {found.kept_good / found.kept:.3f}, "
+        f"recall {found.kept_good / found.good:.3f} at a threshold of "
         f"{found.threshold:.4f}"
     )
 

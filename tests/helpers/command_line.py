@@ -5,9 +5,14 @@ from __future__ import annotations
 from labse_tf.cli.main import main
 
 
+def labse(*arguments):
+    """Returns the exit status."""
+    return main([str(one) for one in arguments])
+
+
 def run(capsys, *arguments):
     capsys.readouterr()
-    status = main([str(argument) for argument in arguments])
+    status = labse(*arguments)
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 

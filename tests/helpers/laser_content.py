@@ -26,7 +26,7 @@ def laser_content(dictionary, **params):
 def _weights(params):
     chance = np.random.default_rng(3)
     shapes = {"embed_tokens.weight": (params["num_embeddings"], EMBED)}
-    for layer, width in enumerate([EMBED] + [2 * HIDDEN] * (LAYERS - 1)):
+    for layer, width in enumerate([EMBED] + [2 * HIDDEN] * (params["num_layers"] - 1)):
         for suffix in ("", "_reverse"):
             shapes[f"lstm.weight_ih_l{layer}{suffix}"] = (4 * HIDDEN, width)
             shapes[f"lstm.weight_hh_l{layer}{suffix}"] = (4 * HIDDEN, HIDDEN)
@@ -39,7 +39,7 @@ def reference(content, ids):
     """As PyTorch's LSTM: two biases, weights transposed; the maximum over all tokens."""
     model = content["model"]
     hidden = model["embed_tokens.weight"][ids].astype(np.float64)
-    for layer in range(LAYERS):
+    for layer in range(content["params"]["num_layers"]):
         sides = []
         for suffix, way in (("", 1), ("_reverse", -1)):
             w = {k: model[f"lstm.{k}_l{layer}{suffix}"] for k in ("weight_ih", "weight_hh")}

@@ -51,31 +51,18 @@ def run(args: argparse.Namespace) -> None:
     print(f"kept       {found.kept}, {found.kept_good} of them GOOD")
     for name, trials in (("precision", found.kept), ("recall", found.good)):
         low, high = binomtest(found.kept_good, trials).proportion_ci(method="wilson")
-        value = getattr(found, name)
-        print(f"{name:9}  {value:.3f} (95 % interval {low:.3f} to {high:.3f})")
+        share = found.kept_good / trials
+        print(f"{name:9}  {share:.3f} (95 % interval {low:.3f} to {high:.3f})")
 
 
 class Calibration(NamedTuple):
-    """A threshold and its effect: numbers of pairs that are marked, marked GOOD, and kept.
-
-    Pairs with at least this score are kept.
-    """
+    """The lowest score that is kept, and numbers of pairs: marked, GOOD, kept, kept and GOOD."""
 
     threshold: float
     pairs: int
     good: int
     kept: int
     kept_good: int
-
-    @property
-    def precision(self) -> float:
-        """The share of the kept pairs that are GOOD."""
-        return self.kept_good / self.kept
-
-    @property
-    def recall(self) -> float:
-        """The share of the GOOD pairs that are kept."""
-        return self.kept_good / self.good
 
 
 def choose_threshold(
@@ -85,10 +72,7 @@ def choose_threshold(
 
     A threshold is one of the scores, so pairs of equal score stay or go together. Precision, the
     share of kept pairs that are GOOD, need not grow with the threshold: higher thresholds may miss
-    the target.
-
-    Raises:
-      InputError: if no pair is GOOD, or no threshold meets the target.
+    the target. Raises InputError if no pair is GOOD, or no threshold meets the target.
     """
     scores, is_good = np.asarray(scores, np.float64), np.asarray(is_good, bool)
     if not is_good.any():
@@ -112,13 +96,9 @@ def choose_threshold(
 def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], int]:
     """Reads a TSV file whose header names the columns `score` and `label`.
 
-    Returns:
-      The scores of the marked pairs; for each, whether it is GOOD; the number of unmarked pairs,
-      which are skipped.
-
-    Raises:
-      InputError: for a missing column, a score that is not a finite number, or a label other than
-        GOOD and BAD.
+    Returns the scores of the marked pairs; for each, whether it is GOOD; the number of unmarked
+    pairs. Raises InputError for a missing column, a score that is not a finite number, or a label
+    other than GOOD and BAD.
     """
     lines = read_lines(path)
     names = [name.strip().lower() for name in next(lines)[1].split("\t")]
@@ -134,16 +114,15 @@ def read_marked(path: str | os.PathLike[str]) -> tuple[list[float], list[bool], 
         if not label:
             unmarked += 1
             continue
-        text, value = fields[score_column], math.nan
+        if label not in (GOOD, BAD):
+            problem = f"the label is '{label}'"
+            raise InputError(problem, path=path, line=number, remedy=f"use {GOOD} or {BAD}")
+        scores.append(math.nan)
         with contextlib.suppress(ValueError):
-            value = float(text)
-        for is_wrong, problem, remedy in (
-            (label not in (GOOD, BAD), f"the label is '{label}'", f"use {GOOD} or {BAD}"),
-            (not math.isfinite(value), f"the score is '{text}'", "give a finite number"),
-        ):
-            if is_wrong:
-                raise InputError(problem, path=path, line=number, remedy=remedy)
-        scores.append(value)
+            scores[-1] = float(fields[score_column])
+        if not math.isfinite(scores[-1]):
+            problem = f"the score is '{fields[score_column]}'"
+            raise InputError(problem, path=path, line=number, remedy="give a finite number")
         is_good.append(label == GOOD)
     if not scores:
         remedy = f"write {GOOD} or {BAD} into the column 'label'"

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Cds:
-    """Score: that of `labse_tf.systems.cds.scorer.cds_scores`.
+    """Score: `cds_scores`, in nats per token, by the run `run_dir`, which all workers can access.
 
-    Attributes:
-      run_dir: of `labse corpus train-cds`, which all workers can access; "" if scores are read.
-      threshold: the lowest score that is kept, in nats per token.
+    If scores are read, `run_dir` is "".
 
     >>> [Cds("runs/cds", threshold=0.12).accept(score) for score in (0.11, 0.12)]
     [False, True]
@@ -28,10 +26,8 @@ class Cds:
     run_dir: str
     threshold: float
 
-    # The name that reports and score files have always used.
     name = "contrastive"
-    # `--keep best` keeps the pairs that it scores highest.
-    ranks = True
+    ranks = True  # `--keep best` keeps the pairs that it scores highest.
     uses = {
         BITEXT: Use(
             order=200,
@@ -55,8 +51,7 @@ class Cds:
     ) -> Cds | None:
         """Returns the filter that these options ask for, or None.
 
-        Raises:
-          InputError: for one option without the other, or a missing run dir.
+        Raises InputError for one option without the other, or a missing run dir.
         """
         if run_dir is None and (threshold is None or from_scores):
             return None if threshold is None else cls("", threshold)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.ml.inference.base import ModelHandler, RunInference
@@ -48,11 +47,8 @@ def run(
 ) -> None:
     """Writes the scores of the pairs in `inputs`, or of a sample of them, to the TSV file `out`.
 
-    Without `beam_options`, the direct runner is used.
-
-    Raises:
-      InputError: for a run dir or inputs that are missing or damaged, an `out` that exists, or a
-        sample below 1. Then nothing is written.
+    Raises InputError for a run dir or inputs that are missing or damaged, an `out` that exists, or
+    a sample below 1; then nothing is written.
     """
     if sample is not None and sample < 1:
         raise InputError(f"--sample is {sample}", remedy="give 1 or more")
@@ -64,9 +60,8 @@ def run(
     open_existing(local_copy(run_dir))
     files = find_files(inputs, kind=BITEXT)
     with parts_folder(out) as folder:
-        job = ScoreCorpus(
-            [file.moved(absolute) for file in files], absolute(run_dir), sample, folder
-        )
+        moved = [file.moved(absolute) for file in files]
+        job = ScoreCorpus(moved, absolute(run_dir), sample, folder)
         run_pipeline(job, [path for file in files for path in file.paths], engine)
         check_free_path(out, overwrite=overwrite)
         with create_file(out) as whole:
@@ -85,15 +80,12 @@ def ScoreCorpus(begin, files: Sequence[CorpusFile], run_dir: str, sample: int | 
         # The pairs with the lowest hashes: a uniform sample that is the same on all runners.
         known = (
             known
-            | "Hash" >> beam.Map(lambda one: [(_hash(pair), tuple(pair)) for pair in one.records])
+            | "Hash"
+            >> beam.Map(lambda one: [(hash_of(encode_record(p)), tuple(p)) for p in one.records])
             | "Sample" >> beam.CombineGlobally(KeepSmallest(sample))
             | "Batches" >> beam.FlatMap(lambda kept: in_batches(Pair(*pair) for _, pair in kept))
         )
     return known | score_pairs(run_dir, _SCORE) | beam.Map(_write_lines, folder)
-
-
-def _hash(pair: Pair) -> bytes:
-    return hash_of(encode_record(pair))
 
 
 def _write_lines(batch: ScoredBatch, folder: str) -> None:
@@ -110,17 +102,13 @@ def _write_lines(batch: ScoredBatch, folder: str) -> None:
 def score_pairs(run_dir: str, name: str) -> beam.PTransform:
     """Returns the step `Batch` or `ScoredBatch` of pairs -> `ScoredBatch` with one more score.
 
-    Scores are those of `labse_tf.systems.cds.scorer.cds_scores`, of this run and called `name`.
-    Pairs in languages not in the paper get none.
+    It is `cds_scores` of this run, called `name`. Pairs in languages not in the paper get none.
     """
     return RunInference(_TranslatorHandler(run_dir, name))
 
 
 class _TranslatorHandler(ModelHandler):
-    """Treats one of our batches as one example of RunInference, so that it does not batch again.
-
-    The scorer itself divides a batch by length.
-    """
+    """Treats one of our batches as one example of RunInference: the scorer divides it by length."""
 
     def __init__(self, run_dir: str, name: str) -> None:
         super().__init__(min_batch_size=1, max_batch_size=1)
@@ -134,10 +122,7 @@ class _TranslatorHandler(ModelHandler):
             return TranslatorScorer(local_copy(self._run_dir))
 
     def run_inference(
-        self,
-        batch: Sequence[Batch | ScoredBatch],
-        model,
-        inference_args: dict[str, Any] | None = None,
+        self, batch: Sequence[Batch | ScoredBatch], model, inference_args: dict | None = None
     ) -> Iterator[ScoredBatch]:
         from labse_tf.systems.cds.scorer import cds_scores
 

@@ -10,7 +10,13 @@ import tensorflow as tf
 
 from labse_tf.errors import InputError
 from labse_tf.systems.cds.config import CdsRun
-from labse_tf.systems.cds.train import STAGES, build_translator, encode_pairs, token_log_likelihoods
+from labse_tf.systems.cds.train import (
+    STAGES,
+    TRANSLATION_FEATURES,
+    build_translator,
+    encode_pairs,
+    token_log_likelihoods,
+)
 from labse_tf.systems.laser.translators import LENGTH_PENALTY, Translator
 from labse_tf.training.runs.checkpoints import load_tokenizer, newest_whole
 from labse_tf.training.runs.run_dir import RunDir, open_existing
@@ -35,21 +41,14 @@ class TranslatorScorer:
     """Log-likelihoods of pairs under the two translators of a `labse corpus train-cds` run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Loads the translators from a run dir.
-
-        Raises:
-          InputError: if it is not a run dir, or the run has not reached its trusted pairs.
-        """
+        """Loads the translators; InputError if the run has not reached its trusted pairs."""
         run_dir = open_existing(path)
         self._lengths = run_dir.read_config(CdsRun).cds.bucket_lengths
         self._tokenizer = load_tokenizer(run_dir)
         size = len(self._tokenizer.tokens)
         self._translators = [load_translator(run_dir, name, size) for name in STAGES]
         # Dynamic shapes: fixed ones would need a trace per length, and padding to full batches.
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self._run = tf.function(
-            self._log_likelihoods, input_signature=[{"inputs": ids, "targets": ids}]
-        )
+        self._run = tf.function(self._log_likelihoods, input_signature=[TRANSLATION_FEATURES])
 
     def log_likelihoods(self, pairs: Sequence[tuple[str, str, str]]) -> np.ndarray:
         """Returns float32 `[n, 2]`: nats per target token, of the noisy and the trusted one.
@@ -88,11 +87,7 @@ def mean_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 
 
 def load_translator(run_dir: RunDir, name: str, vocab_size: int, **search):
-    """Returns a translator of a run, "noisy" or "trusted"; `search` is as for `build_translator`.
-
-    Raises:
-      InputError: if the run has not reached it.
-    """
+    """Returns a translator of a run, "noisy" or "trusted"; InputError if the run lacks it yet."""
     checkpoint = newest_whole(run_dir.checkpoints / name)
     if checkpoint is None:
         problem = f"the run has no checkpoint of the translator tuned on {name} pairs"
@@ -111,15 +106,10 @@ class TransformerTranslator(Translator):
         config = run_dir.read_config(CdsRun)
         super().__init__(run_dir, longest=config.cds.bucket_lengths[-1], beam_size=beam_size)
         self.languages = [code for code in config.languages if code != "en"]
-        self._translator = load_translator(
-            run_dir,
-            name,
-            len(self._tokenizer.tokens),
-            eos_id=self._end,
-            beam_size=beam_size,
-            alpha=LENGTH_PENALTY,
-            extra_decode_length=_MORE_TOKENS,
-        )
+        search = {"beam_size": beam_size, "alpha": LENGTH_PENALTY, "eos_id": self._end}
+        search["extra_decode_length"] = _MORE_TOKENS
+        size = len(self._tokenizer.tokens)
+        self._translator = load_translator(run_dir, name, size, **search)
 
     def _inputs(self, tokens, language, length):
         tags = self._tokenizer(tf.fill([tokens.nrows()], language))

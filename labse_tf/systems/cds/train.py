@@ -69,8 +69,8 @@ def build_translator(
     """
     rates = ("dropout_rate", "attention_dropout_rate", "intermediate_dropout")
     common = dict.fromkeys(rates, config.dropout)
-    for name in ("num_attention_heads", "intermediate_size"):
-        common[name] = getattr(config, name)
+    common["num_attention_heads"] = config.num_attention_heads
+    common["intermediate_size"] = config.intermediate_size
     encoder = seq2seq_transformer.TransformerEncoder(num_layers=config.encoder_layers, **common)
     decoder = seq2seq_transformer.TransformerDecoder(num_layers=config.decoder_layers, **common)
     translator = seq2seq_transformer.Seq2SeqTransformer(
@@ -105,8 +105,7 @@ class TranslatorLoss(Objective):
 def token_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """Returns log P(target token | source, target tokens before it), in nats, 0 at padding.
 
-    It is float32 `[batch, length]`, of logits, float32 `[batch, length, vocab_size]`, and targets,
-    int32 `[batch, length]`, padded with 0.
+    Float32 `[batch, length, vocab_size]`, int32 `[batch, length]` -> float32 `[batch, length]`.
     """
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
     return -losses * tf.cast(targets != 0, tf.float32)
@@ -115,10 +114,7 @@ def token_log_likelihoods(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
 def translation_batches(
     config: CdsRun, tokenizer: Tokenizer, name: str, step: int = 0
 ) -> tf.data.Dataset:
-    """Returns an endless dataset of global batches of `encode_pairs`; see `pair_batches`.
-
-    The pairs are those of `cds.noisy` or `cds.trusted`, as `name` says.
-    """
+    """Returns endless batches of `encode_pairs`, of `cds.noisy` or `cds.trusted` by `name`."""
     settings, place = config.cds, streams.position(step, config.seed)
     inputs = getattr(settings, name)
     files = sorted(texts.find_files(inputs, BITEXT, config.languages, key=f"cds.{name}"))
@@ -152,14 +148,11 @@ def encode_pairs(
     language: tf.Tensor,
     bucket_lengths: list[int],
 ) -> dict[str, tf.Tensor]:
-    """Turns a batch of pairs into ids of one length, the smallest bucket that holds them.
+    """Turns `[batch]` strings into ids of one length, the smallest bucket that holds them.
 
-    The source is `[CLS] tag [SEP] source [SEP]`. The tag is the target's language code, tokenised
-    like text: there are fewer reserved tokens than languages. The target is `target [SEP]`. Tokens
-    beyond the last bucket are cut off.
-
-    All three are `[batch]` strings. Returns `inputs` and `targets`, int32 `[batch, length]` each,
-    padded with 0.
+    `inputs` are `[CLS] tag [SEP] source [SEP]`, `targets` are `target [SEP]`, int32 `[batch,
+    length]` each, padded with 0. The tag is the target's language code, tokenised like text: there
+    are fewer reserved tokens than languages. Tokens beyond the last bucket are cut off.
     """
     source, target, tag = tokenizer(source), tokenizer(target), tokenizer(language)
     longest = tf.maximum(

@@ -20,8 +20,7 @@ _SMOOTHING = 1e-3
 def start_as(encoder, weights, num_layers: int) -> None:
     """Initialises a student of `num_layers` from the variables of a teacher of the same width.
 
-    The student's layers are taken from the teacher at even spacing, ending with the last: 3 of 12
-    are the 4th, the 8th and the 12th.
+    It takes the teacher's layers at even spacing: 3 of 12 are the 4th, the 8th and the 12th.
     """
     by_name = {weight.name: weight for weight in weights}
     depth = len({name.split("/")[2] for name in by_name if "transformer/layer_" in name})
@@ -63,12 +62,9 @@ def start_static(
     """Initialises a student without layers, a `StaticEncoder`.
 
     Token t has its teacher's vector of the text "t" in the student's directions, with the weight
-    of smooth inverse frequency, a / (a + p(t)): words that most texts have say little of any of
-    them (Arora et al. 2017, "A Simple but Tough-to-Beat Baseline for Sentence Embeddings",
-    section 3).
-
-    The teacher maps encoder inputs to `default`, `[batch, teacher dim]`; the projection is float32
-    `[teacher dim, student dim]`. The frequencies p(t) are counted in `texts`.
+    of smooth inverse frequency, a / (a + p(t)), counted in `texts` (Arora et al. 2017, "A Simple
+    but Tough-to-Beat Baseline for Sentence Embeddings", section 3). The teacher maps encoder inputs
+    to `default`, `[batch, teacher dim]`; the projection is float32 `[teacher dim, student dim]`.
     """
     vectors = token_vectors(teacher, tokenizer) @ projection
     shares = token_shares(tokenizer, texts)

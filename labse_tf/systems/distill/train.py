@@ -62,18 +62,14 @@ def distill(config: DistillRun, run_dir: RunDir, strategy: tf.distribute.Strateg
     teacher's vectors projected onto their principal directions; if it is as wide, onto all of them,
     which is a rotation, and its pooler is rotated for a start. A student without layers learns the
     projected vectors too, and starts with its teacher's vectors of single tokens.
-
-    Raises:
-      InputError: as `fit` raises.
     """
     tokenizer = load_tokenizer(run_dir)
+    options = {"compute": config.compute, "replayable": True}
     with strategy.scope():
         tf_keras.utils.set_random_seed(config.seed)
         teacher = tf.saved_model.load(os.path.join(config.distill.teacher, "encoder"))
         subwords = load_subwords(run_dir)
-        encoder = build_encoder(
-            config.encoder, compute=config.compute, replayable=True, subwords=subwords
-        )
+        encoder = build_encoder(config.encoder, subwords=subwords, **options)
         width = teacher.signatures["serving_default"].structured_outputs["default"].shape[1]
         static = config.encoder.network == BERT and not config.encoder.num_layers
         as_wide = width == config.encoder.hidden_size
@@ -116,23 +112,17 @@ class Distillation(Objective):
     With `matryoshka`, the loss is the mean over the student's own dimension and these: of the
     leading columns of both vectors, scaled to unit length. The columns of `projection` are the
     teacher's principal directions, the strongest first, so the leading d columns of what a student
-    learns are the projection onto d of them: there is no better one of inner products. A teacher's
-    own leading columns are no better than any others, unless it was trained with `matryoshka`.
+    learns are the best projection of inner products onto d.
     """
 
     def __init__(
-        self,
-        *,
-        encoder,
-        teacher,
-        projection: np.ndarray | None,
-        settings: TrainConfig | None = None,
+        self, *, encoder, teacher, projection, settings: TrainConfig | None = None
     ) -> None:
         """Takes a student, `replayable` if it has dropout, and a teacher, which is not trained.
 
         The teacher maps encoder inputs to `default`, `[batch, teacher dim]`. The projection is
         float32 `[teacher dim, student dim]`; None: the student learns the teacher's vectors as they
-        are. Of the settings, `matryoshka` is read.
+        are. `matryoshka` of the settings is read.
         """
         super().__init__({"encoder": encoder}, features=ENCODER_INPUTS)
         self._encoder, self._teacher = encoder, teacher
@@ -189,10 +179,8 @@ def text_stream(config: DistillRun, *, seed: int, before: int = 0) -> tf.data.Da
     """Returns an endless, shuffled dataset of texts (scalar strings), in a fixed order.
 
     A corpus is sampled like a language in it: in proportion to its number of texts to the power of
-    `train.language_exponent`. A pair counts as two texts. `before` texts were drawn before.
-
-    Raises:
-      InputError: if there is no corpus, or it has no text in `config.languages`.
+    `train.language_exponent`. A pair counts as two texts. `before` texts were drawn before. Raises
+    InputError if there is no corpus, or it has no text in `config.languages`.
     """
     files, weights, exponent = {}, {}, config.train.language_exponent
     monolingual, bitext = config.distill.monolingual, config.train.bitext
@@ -246,15 +234,14 @@ def _read_or_make_projection(config: DistillRun, run_dir: RunDir) -> np.ndarray:
 def resolve_student(config: DistillRun, teacher: str) -> DistillRun:
     """Returns the configuration of a student of `teacher`, with the teacher's tokeniser.
 
-    Raises:
-      InputError: if `teacher` is not a model dir, or the student does not fit it.
+    Raises InputError if `teacher` is not a model dir, or the student does not fit it.
     """
-    if not Path(teacher, exported.FACTS_FILE).is_file():
+    facts_file = Path(teacher, exported.FACTS_FILE)
+    if not facts_file.is_file():
         problem = f"is not a model dir: it has no {exported.FACTS_FILE}"
         remedy = "name the --out of `labse export` or `labse import-hf`"
         raise InputError(problem, path=teacher, remedy=remedy)
-    sizes = exported.read_encoder_config(teacher)
-    facts = json.loads(Path(teacher, exported.FACTS_FILE).read_text("utf-8"))
+    sizes, facts = exported.read_encoder_config(teacher), json.loads(facts_file.read_text("utf-8"))
     known = {
         "tokenizer.vocab_file": str(Path(teacher, exported.VOCAB_FILE)),
         "tokenizer.max_bytes_per_word": facts["max_bytes_per_word"],

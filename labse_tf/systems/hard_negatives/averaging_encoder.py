@@ -28,7 +28,7 @@ class AveragingEncoder(tf_keras.Model):
     """
 
     def __init__(self, config: EncoderConfig, *, bigram_buckets: int = 1 << 18) -> None:
-        """Creates the variables; bigrams of tokens are hashed to `bigram_buckets` rows."""
+        """Bigrams of tokens are hashed to `bigram_buckets` rows."""
         super().__init__(name="averaging_encoder")
         self._vocab_size, self._bigram_buckets = config.vocab_size, bigram_buckets
         # One table for both, so that one gather reads them; the optimiser finds it by its name.

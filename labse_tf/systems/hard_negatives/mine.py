@@ -55,8 +55,7 @@ _log = logging.getLogger("labse")
 def open_model(path: str | os.PathLike[str]) -> tuple[Encoder, Path]:
     """Opens a model dir, or a run; returns an encoder and the file that identifies its weights.
 
-    Raises:
-      InputError: if the folder is neither, or the run has no checkpoint.
+    Raises InputError if the folder is neither, or the run has no checkpoint.
     """
     run_dir = RunDir(Path(path))
     if not run_dir.config_file.is_file():
@@ -83,20 +82,12 @@ def mine(
 ) -> dict[str, Any]:
     """Writes `out/<lang>.tsv.gz` (source, target, negative 1 to `count`) and returns the report.
 
-    Args:
-      inputs: bitext, TSV or clean shards.
-      out: a folder, either new or from an earlier run of the same job.
-      encoder: embeds the sentences.
-      model_file: identifies the encoder.
-      count: negatives per pair.
-      pool_size: approximate maximum number of pairs searched together. A larger language is
-        searched in parts that keep the pairs of a source together.
-      max_similarity: see `choose`.
-      overwrite: start over.
+    `out` is new, or of the same job before, of which `model_file` identifies the encoder; or
+    `overwrite` starts over. About `pool_size` pairs at most are searched together: a larger
+    language in parts that keep the pairs of a source together. `max_similarity` is as in `choose`.
 
-    Raises:
-      InputError: if a number is out of range, the input is missing or broken, or `out` holds
-        something else.
+    Raises InputError if a number is out of range, the input is missing or broken, or `out` holds
+    something else.
     """
     for name, value, least in (("count", count, 1), ("pool-size", pool_size, 2)):
         if value < least:

@@ -30,10 +30,7 @@ def text_key(text: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Pool:
-    """Pairs of one language, as `[pairs]` indices of `sources` and `targets`.
-
-    These are distinct by `text_key`: the first text of each.
-    """
+    """Pairs, as `[pairs]` indices of texts: the first text of each `text_key`."""
 
     sources: list[str]
     targets: list[str]
@@ -89,20 +86,13 @@ def partners(links: sparse.csr_array) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Negatives:
-    """The negatives of all sources.
+    """The negatives of all sources."""
 
-    Attributes:
-      targets: int `[sources, count]`, indices into the pool's `targets`, nearest first; -1 if none.
-      similarities: float32 `[sources, count]`, of the source and the negative; NaN if none.
-      translation: float32 `[sources]`, similarity of the source and its nearest translation.
-      left_out: number of targets left out, by reason: `translation` for known translations,
-        `near_target` and `near_source` as defined in `choose`.
-    """
-
+    # Int `[sources, count]`, indices into the pool's targets, nearest first; -1 if none.
     targets: np.ndarray
-    similarities: np.ndarray
-    translation: np.ndarray
-    left_out: dict[str, int]
+    similarities: np.ndarray  # Float32 `[sources, count]`; NaN if none.
+    translation: np.ndarray  # Float32 `[sources]`: similarity to the nearest translation.
+    left_out: dict[str, int]  # Targets by reason: known translations, and as in `choose`.
 
 
 def choose(
@@ -114,12 +104,8 @@ def choose(
     to one of the source's targets exceeds `max_similarity` (`near_target`), or that are paired with
     a source that near to this one (`near_source`).
 
-    Args:
-      pool: the texts and pairs.
-      sources: float32 `[sources, dim]`, unit rows: the embeddings of `pool.sources`.
-      targets: float32 `[targets, dim]`, unit rows: the embeddings of `pool.targets`.
-      count: negatives per source.
-      max_similarity: a cosine; with 1, only known translations are left out.
+    `sources` and `targets` are the embeddings of the pool's texts, float32 `[..., dim]`, unit rows.
+    If `max_similarity` is 1, only known translations are left out.
     """
     links = pool.links()
     targets_of, sources_of = partners(links), partners(sparse.csr_array(links.T))
@@ -199,10 +185,8 @@ def _fill(found: Negatives, rows, nearest, similarities, reasons, *, last: bool)
 def _best(members: np.ndarray, similarity: Callable) -> np.ndarray:
     """Returns float32 `[n, ...]`: the largest similarity of each row to one of its members.
 
-    Args:
-      members: int `[n, most]`, one or more indices per row, then -1, as `partners` returns them.
-      similarity: takes row indices and one member of each, both `[m]` ints; returns float32
-        `[m, ...]`.
+    `members`, int `[n, most]`, come from `partners`; `similarity` takes row indices and one member
+    of each, both `[m]` ints, and returns float32 `[m, ...]`.
     """
     rows, columns = np.nonzero(members >= 0)
     values = similarity(rows, members[rows, columns])

@@ -20,7 +20,7 @@ COMMANDS = {
     ),
 }
 NETWORKS = {"bilstm": f"{__name__}.networks:BiLstmEncoder"}
-PREPROCESSORS = {"laser-2018": f"{__name__}.tokenizers:open_preprocessor"}
+PREPROCESSORS = {"laser-2018": f"{__name__}.tokenizers:Laser2018Preprocessor"}
 SECTIONS = {"laser": f"{__name__}.config"}
 DESCRIPTIONS = {"translation": f"{__name__}.train:describe"}
 

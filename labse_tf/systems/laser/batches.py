@@ -28,11 +28,7 @@ LASER_FEATURES: Features = {
 
 
 class Direction(NamedTuple):
-    """Bitext files from a source language to a target, by their codes.
-
-    The target is the second side of each pair if `target_second`; else the first, in the place of
-    English.
-    """
+    """Bitext files; the target is the second side of each pair if `target_second`, or the first."""
 
     source: str
     target: str
@@ -54,11 +50,8 @@ def find_directions(
 ) -> list[Direction]:
     """Returns the directions of these corpora, sorted; see `LaserConfig`.
 
-    Other languages than `languages` are left out; an empty list means all. `key` is the name of
-    `bitext` in the configuration, for error messages.
-
-    Raises:
-      InputError: if there are no pairs.
+    Without `languages`, all are read. `key` is the name of `bitext` in the configuration, for the
+    InputError if there are no pairs.
     """
     found: dict[tuple[str, str, bool], list[CorpusFile]] = {}
     for file in texts.find_files(bitext, BITEXT, languages, key=key) if bitext else ():
@@ -81,19 +74,13 @@ def find_directions(
 
 
 def check_sources(directions: Sequence[Direction], targets: Sequence[str]) -> None:
-    """Rejects corpora in which a target language is never a source: nothing would train it.
-
-    Raises:
-      InputError: naming the language.
-    """
-    sources = {one.source for one in directions}
-    if target := next((code for code in targets if code not in sources), None):
-        others = " or ".join(code for code in targets if code != target)
-        raise InputError(
-            f"no pair translates {target}, so its sentences would get no vectors",
-            remedy=f"add pairs of {target} and {others} to 'laser.bitext', or leave {target} out "
-            "of 'laser.targets'",
-        )
+    """Raises InputError if a target language is never a source: nothing would train it."""
+    for target in targets:
+        if target not in {one.source for one in directions}:
+            raise InputError(
+                f"no pair translates {target}, so its sentences would get no vectors",
+                remedy="add such pairs to 'laser.bitext', or leave it out of 'laser.targets'",
+            )
 
 
 def laser_batches(
@@ -109,11 +96,9 @@ def laser_batches(
 
     Pairs of all directions are mixed. (LASER's code has one direction a batch, in which a small
     language would have the same few sentences many times.) A batch is padded to one of
-    `bucket_lengths`, and has as many rows as `batch_tokens` hold, a multiple of `replicas`. The
-    first `step` batches, which a resumed run has seen, are left out.
-
-    Raises:
-      InputError: if not every replica gets a row of the longest texts.
+    `bucket_lengths`, and has as many rows as `batch_tokens` hold, a multiple of `replicas`: if
+    they hold no row of the longest texts for each, InputError is raised. The first `step` batches,
+    which a resumed run has seen, are left out.
     """
     lengths = settings.bucket_lengths
     rows = [settings.batch_tokens // length // replicas * replicas for length in lengths]
@@ -142,11 +127,24 @@ def laser_batches(
         return tf.maximum(tf.size(source), tf.size(target))
 
     place = streams.position(step, seed)
-    weights = _weights(settings, directions)
+    count_records(sorted({file for one in directions for file in one.files}))  # All in one pass.
+    counts = [sum(count_records(one.files).values()) for one in directions]
+    # Without pairs there is no share, even with exponent 0.
+    shares = np.array([count**settings.language_exponent if count else 0.0 for count in counts])
+    if not shares.sum():
+        raise texts.no_records()
+    shares /= shares.sum()
     before = float(place.start)
     if before:
-        before *= _pairs_per_batch(tokenizer, directions, weights, lengths, rows)
-    records = _mixed(directions, weights, seed=place.seed, before=before).batch(_PAIRS_PER_CALL)
+        before *= _pairs_per_batch(tokenizer, directions, shares, lengths, rows)
+    parts = []
+    for number, (one, share) in enumerate(zip(directions, shares, strict=True)):
+        drawn = {one.files[0].language: round(share * before)}
+        by_language = streams.language_streams(one.files, seed=place.seed + number, drawn=drawn)
+        numbers = tf.data.Dataset.from_tensors(number).repeat()
+        parts.append(tf.data.Dataset.zip((numbers, *by_language.values())))
+    records = tf.data.Dataset.sample_from_datasets(parts, weights=list(shares), seed=place.seed)
+    records = records.batch(_PAIRS_PER_CALL)
     pairs = records.map(encode, num_parallel_calls=tf.data.AUTOTUNE).unbatch().map(cut)
     batches = pairs.bucket_by_sequence_length(
         length_of,
@@ -158,37 +156,10 @@ def laser_batches(
     return batches.prefetch(4)
 
 
-def _weights(settings: LaserConfig, directions: Sequence[Direction]) -> np.ndarray:
-    """Returns each direction's share of the pairs, float64."""
-    count_records(sorted({file for one in directions for file in one.files}))  # All in one pass.
-    counts = [sum(count_records(one.files).values()) for one in directions]
-    # Without pairs there is no share, even with exponent 0.
-    shares = np.array([count**settings.language_exponent if count else 0.0 for count in counts])
-    if not shares.sum():
-        raise texts.no_records()
-    return shares / shares.sum()
-
-
-def _mixed(
-    directions: Sequence[Direction], weights: np.ndarray, *, seed: int, before: float
-) -> tf.data.Dataset:
-    """Returns an endless dataset of numbers of directions, and records of these.
-
-    `weights` are their shares; `before` pairs were drawn before.
-    """
-    parts = []
-    for number, (one, share) in enumerate(zip(directions, weights, strict=True)):
-        drawn = {one.files[0].language: round(share * before)}
-        (stream,) = streams.language_streams(one.files, seed=seed + number, drawn=drawn).values()
-        numbers = tf.data.Dataset.from_tensors(number).repeat()
-        parts.append(tf.data.Dataset.zip((numbers, stream)))
-    return tf.data.Dataset.sample_from_datasets(parts, weights=list(weights), seed=seed)
-
-
 def _pairs_per_batch(
     tokenizer: Tokenizer,
     directions: Sequence[Direction],
-    weights: np.ndarray,
+    shares: np.ndarray,
     lengths: Sequence[int],
     rows: Sequence[int],
 ) -> float:
@@ -197,7 +168,7 @@ def _pairs_per_batch(
     Batches of bucket b come as often as its share of the pairs divided by its rows.
     """
     batches = 0.0
-    for one, share in zip(directions, weights, strict=True):
+    for one, share in zip(directions, shares, strict=True):
         for tokens in streams.measure_tokens(one.files, tokenizer).values():
             bucket = np.searchsorted(lengths, tokens.max(axis=1) + 2).clip(max=len(lengths) - 1)
             batches += share * np.mean(1.0 / np.array(rows)[bucket])

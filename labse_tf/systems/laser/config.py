@@ -23,12 +23,11 @@ class LaserConfig:
 
     A batch has as many pairs as `batch_tokens` hold, on one side, padding included; they are of one
     of `bucket_lengths` (tokens, special ones included; the last one is the maximum length).
-    `language_exponent` is as in PretrainConfig, over pairs of languages.
+    `language_exponent` and `sampled_softmax` are as in PretrainConfig, over pairs of languages.
 
     The decoder is an LSTM of `decoder_size` units. `language_size` is the width of a target
     language's vector, `output_size` of the layer below the softmax. Its weights begin uniform
-    within plus and minus `initializer_range`, that of LASER's code. `sampled_softmax` is as in
-    PretrainConfig: 0 is the whole vocabulary.
+    within plus and minus `initializer_range`.
 
     The loss on the first `held_out_size` pairs of `held_out` (as `bitext`), for each pair of
     languages, is measured every `held_out_interval` steps and at the end; the best checkpoint is

@@ -1,7 +1,4 @@
-"""LASER's published encoders as model dirs: LASER2, and the encoder of 2018.
-
-The latter has no preprocessor: text is prepared in Python.
-"""
+"""LASER's published encoders as model dirs: LASER2, and the encoder of 2018."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ _Path = str | os.PathLike[str]
 def import_laser(weights_file: _Path, pieces_file: _Path, out: _Path, **options: Any) -> None:
     """Writes a model dir of LASER2, from laser2.pt and its model of SentencePiece.
 
-    Options are as for `export`.
-
-    Raises:
-      InputError: if a file is not what it should be, or as `export` raises.
+    Options and errors are as for `export`; InputError also if a file is not what it should be.
     """
     source, dictionary = _read_laser(weights_file)
     tokenizer = LaserTokenizer(pieces_file, dictionary)
@@ -75,9 +69,8 @@ def import_laser_2018(
     The files are bilstm.93langs.2018-12-26.pt and 93langs.fcodes, next to which 93langs.fvocab must
     be. `formats` are some of FORMATS, hub among them; other options are as for `export`.
 
-    Raises:
-      InputError: if a file is not what it should be, the files do not belong together, a format
-        cannot be had, or `out` exists.
+    Raises InputError if a file is not what it should be, the files do not belong together, a format
+    cannot be had, or `out` exists.
     """
     if "hub" not in formats or not set(formats) <= set(FORMATS):
         raise InputError(
@@ -91,9 +84,9 @@ def import_laser_2018(
     check_dictionary(list(pieces), dictionary, files[VOCAB_FILE])
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as folder:
+        encoder_dir = folder.resolve() / "encoder"  # `asset_file` changes the working directory.
         with asset_file(source.tokens) as vocab_file:
-            encoder = pack_table(source, table).encoder
-            save_encoder(encoder, folder.resolve() / "encoder", vocab_file=vocab_file)
+            save_encoder(pack_table(source, table).encoder, encoder_dir, vocab_file=vocab_file)
         for name, file in files.items():
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(file, folder / name)
@@ -113,20 +106,22 @@ def import_laser_2018(
 def _read_laser(path: _Path) -> tuple[Source, dict[str, int]]:
     """Reads laser2.pt, the encoder of 2018, or another of their layout; and ids by token.
 
-    Raises:
-      InputError: if it is another file, such as a LASER3, or damaged.
+    Raises InputError for another file, such as a LASER3, or a damaged one.
     """
+
+    def require(fits: bool, problem: str) -> None:
+        if not fits:
+            raise InputError(problem, path=path, remedy=_REMEDY)
+
     content = read_torch_file(path)
     content = content if isinstance(content, dict) else {}
     parts = [content.get(name) for name in ("params", "model", "dictionary")]
-    if not all(isinstance(one, dict) for one in parts):
-        raise InputError("is no encoder of LASER", path=path, remedy=_REMEDY)
+    require(all(isinstance(one, dict) for one in parts), "is no encoder of LASER")
     params, model, dictionary = parts
     sizes = ("num_embeddings", "embed_dim", "hidden_size", "num_layers")
-    positive = all(isinstance(params.get(one), int) and params[one] > 0 for one in sizes)
-    if not positive or params.get("bidirectional") is not True or params.get("padding_idx") != 1:
-        problem = f"has other parameters than LASER's encoders: {params}"
-        raise InputError(problem, path=path, remedy=_REMEDY)
+    fits = all(isinstance(params.get(one), int) and params[one] > 0 for one in sizes)
+    fits = fits and params.get("bidirectional") is True and params.get("padding_idx") == 1
+    require(fits, f"has other parameters than LASER's encoders: {params}")
     config = EncoderConfig(
         network=BILSTM,
         vocab_size=params["num_embeddings"],
@@ -140,15 +135,9 @@ def _read_laser(path: _Path) -> tuple[Source, dict[str, int]]:
     )
     left = dict(model)
     weights, tokens = _rename(left, config, path), tokens_of(dictionary)
-    for is_wrong, problem in (
-        (left, f"has weights that LASER's encoders lack: {', '.join(sorted(left))}"),
-        (
-            len(tokens) > config.vocab_size,
-            f"has {len(tokens)} tokens and {config.vocab_size} vectors",
-        ),
-    ):
-        if is_wrong:
-            raise InputError(problem, path=path, remedy=_REMEDY)
+    require(not left, f"has weights that LASER's encoders lack: {', '.join(sorted(left))}")
+    fits = len(tokens) <= config.vocab_size
+    require(fits, f"has {len(tokens)} tokens and {config.vocab_size} vectors")
     encoder = build_encoder(config)
     for variable in encoder.variables:
         variable.assign(weights[variable.name])

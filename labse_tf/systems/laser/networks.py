@@ -18,12 +18,9 @@ from labse_tf.systems.laser.config import LaserConfig
 class BiLstmEncoder(tf_keras.layers.Layer):
     """A bidirectional LSTM whose outputs are max-pooled, with the interface of the BERT encoder.
 
-    LASER has token vectors of 320, one to five layers of 512 a direction, and so vectors of 1,024.
-    With H the last layer's outputs, forward and backward side by side:
-
-        pooled = max over all tokens t of H_t
-
-    [CLS] and [SEP] count. A row of padding alone has no maximum; its vector is 0. Dropout is
+    LASER has token vectors of 320, one to five layers of 512 a direction, and so vectors of 1,024:
+    the maximum over all tokens, [CLS] and [SEP] included, of the last layer's outputs, forward and
+    backward side by side. A row of padding alone has no maximum; its vector is 0. Dropout is
     between the layers alone. Token types do not matter.
     """
 
@@ -34,11 +31,7 @@ class BiLstmEncoder(tf_keras.layers.Layer):
         *,
         embedding_layer: tf_keras.layers.Layer | None = None,
     ) -> None:
-        """Makes the layers; their variables exist once this one is called.
-
-        A direction has half of `hidden_size` units. `embedding_layer` looks tokens up in place of a
-        table of float32.
-        """
+        """A direction has `hidden_size` / 2 units; `embedding_layer` replaces a float32 table."""
         super().__init__(name="encoder")
         spread = config.initializer_range
         self._embedding_layer = embedding_layer or layers.OnDeviceEmbedding(
@@ -49,14 +42,13 @@ class BiLstmEncoder(tf_keras.layers.Layer):
         )
 
         def lstm(name: str) -> tf_keras.layers.LSTM:
+            starts = ("kernel_initializer", "recurrent_initializer", "bias_initializer")
             return tf_keras.layers.LSTM(
                 config.hidden_size // 2,
                 return_sequences=True,
-                kernel_initializer=_uniform(spread),
-                recurrent_initializer=_uniform(spread),
-                bias_initializer=_uniform(spread),
                 unit_forget_bias=False,
                 name=name,
+                **{start: _uniform(spread) for start in starts},
             )
 
         self._forward, self._backward = (
@@ -66,8 +58,7 @@ class BiLstmEncoder(tf_keras.layers.Layer):
         # One layer has nothing behind it that would call this.
         self._dropout = tf_keras.layers.Dropout(config.dropout if num_layers > 1 else 0.0)
         self.inputs = symbolic_inputs()
-        # Neither stacked nor compiled one by one.
-        self.transformer_layers: list = []
+        self.transformer_layers: list = []  # Neither stacked nor compiled one by one.
 
     def get_embedding_table(self) -> tf.Variable:
         """Returns the table: float32 `[vocab_size, token_size]`."""
@@ -124,7 +115,7 @@ class LaserDecoder(tf_keras.layers.Layer):
     def __init__(
         self, config: LaserConfig, *, vocab_size: int, token_size: int, rescale: bool = False
     ) -> None:
-        """Makes the layers, with vectors e(y) `token_size` wide; variables exist once called."""
+        """Vectors e(y) are `token_size` wide; variables exist once the decoder is called."""
         super().__init__(name="decoder")
         self._rescale = rescale
         self.vocab_size, self._output_size = vocab_size, config.output_size
@@ -151,14 +142,13 @@ class LaserDecoder(tf_keras.layers.Layer):
         self._initializer = _uniform(spread)
 
     def build(self, input_shape) -> None:
+        def weight(name: str, shape: list[int], initializer) -> tf.Variable:
+            return self.add_weight(f"output/{name}", shape, tf.float32, initializer)
+
         # As a table, of which a sampled softmax reads few rows.
         shape = [self.vocab_size, self._output_size]
-        self.output_table = self.add_weight(
-            "output/word_embeddings", shape, tf.float32, self._initializer
-        )
-        self.output_bias = self.add_weight(
-            "output/bias", [self.vocab_size], tf.float32, tf_keras.initializers.Zeros()
-        )
+        self.output_table = weight("word_embeddings", shape, self._initializer)
+        self.output_bias = weight("bias", shape[:1], tf_keras.initializers.Zeros())
         super().build(input_shape)
 
     def get_embedding_table(self) -> tf.Variable:

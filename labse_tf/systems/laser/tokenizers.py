@@ -5,8 +5,7 @@ facebookresearch/LASER does it, with the English rules of Moses' normalize-punct
 `-penn`, as sacremoses has them) for all languages. Two things differ, as it must be one graph:
 characters that Unicode has not assigned stay, and letters are lower-cased one by one.
 
-The encoder of 2018: words by rules and programs that no graph can hold, so a model dir has the
-files of the byte-pair encodings in place of the folder `preprocessor`.
+The encoder of 2018: words by rules and programs that no graph can hold.
 """
 
 from __future__ import annotations
@@ -48,8 +47,7 @@ _RULES = (
 CODES_FILE, VOCAB_FILE = Path("tokenizer", "bpe.codes"), Path("tokenizer", "bpe.vocab")
 _TOKENS_FILE = Path("encoder", "assets", "vocab.txt")
 _END_OF_WORD, CONTINUED = "</w>", "@@"
-# Words repeat: most of a text is looked up.
-_WORDS_KEPT = 1 << 18
+_WORDS_KEPT = 1 << 18  # Words repeat: most of a text is looked up.
 
 
 def normalize(strings: tf.Tensor) -> tf.Tensor:
@@ -69,26 +67,22 @@ def pack_segments(
     types = [tf.ones_like(one) * number for number, one in enumerate(ended)]
     ids, types = tf.concat(ended, axis=1), tf.concat(types, axis=1)
     shape = tf.stack([ids.nrows(), tf.cast(seq_length, ids.row_splits.dtype)])
-
-    def padded(ragged: tf.RaggedTensor, padding: int) -> tf.Tensor:
-        static = [None, None if tf.is_tensor(seq_length) else seq_length]
-        return tf.ensure_shape(ragged.to_tensor(padding, shape=shape), static)
-
-    return {
-        "input_word_ids": padded(ids, PADDING),
-        "input_mask": padded(tf.ones_like(ids), 0),
-        "input_type_ids": padded(types, 0),
+    static = [None, None if tf.is_tensor(seq_length) else seq_length]
+    packed = {
+        "input_word_ids": ids.to_tensor(PADDING, shape=shape),
+        "input_mask": tf.ones_like(ids).to_tensor(0, shape=shape),
+        "input_type_ids": types.to_tensor(0, shape=shape),
     }
+    return {name: tf.ensure_shape(one, static) for name, one in packed.items()}
 
 
 class LaserTokenizer:
     """What an export needs of a `Tokenizer`: there is no mask, and nothing before the first one."""
 
     def __init__(self, model_file: str | os.PathLike[str], dictionary: Mapping[str, int]) -> None:
-        """Reads a model of SentencePiece, such as laser2.spm, and ids by piece, of the weights.
+        """Reads a model of SentencePiece, such as laser2.spm; takes ids by piece, of the weights.
 
-        Raises:
-          InputError: if it is no model of SentencePiece, or one of another dictionary.
+        Raises InputError if it is no model of SentencePiece, or has another dictionary.
         """
         import sentencepiece
 
@@ -103,8 +97,8 @@ class LaserTokenizer:
         ids = [known.get(name, UNKNOWN) for name in names]
         check_dictionary(names, known, model_file)
         self.tokens = tokens_of(dictionary)
-        sizes = {"vocab_size": len(self.tokens)}
-        self.special_tokens = {**sizes, "padding_id": PADDING, "end_of_segment_id": END}
+        self.special_tokens = {"padding_id": PADDING, "end_of_segment_id": END}
+        self.special_tokens["vocab_size"] = len(self.tokens)
         self.layer = SentencePieceLayer(model, normalize=normalize, ids=ids)
 
     def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
@@ -145,11 +139,7 @@ class FastBpe:
     def __init__(
         self, codes_file: str | os.PathLike[str], vocab_file: str | os.PathLike[str]
     ) -> None:
-        """Reads the files of `fast learnbpe`, `left right count` a line, and of `fast getvocab`.
-
-        Raises:
-          InputError: if a file is missing, or a line is not like that, or not `piece count`.
-        """
+        """Reads the files of `fast learnbpe` and `fast getvocab`; InputError if they are others."""
         pairs = [tuple(columns[:2]) for columns in _columns(codes_file, "left right count")]
         self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(pairs)))}
         self._parts = {left + right: (left, right) for left, right in reversed(pairs)}
@@ -165,9 +155,7 @@ class FastBpe:
         return (*pieces, *self._known(last, is_last=True))
 
     def _merge(self, pieces: list[str]) -> list[str]:
-        while pairs := [
-            pair for pair in zip(pieces, pieces[1:], strict=False) if pair in self._ranks
-        ]:
+        while pairs := self._ranks.keys() & set(zip(pieces, pieces[1:], strict=False)):
             best = min(pairs, key=self._ranks.__getitem__)
             place = 0
             while place < len(pieces) - 1:
@@ -200,19 +188,20 @@ def _columns(path: str | os.PathLike[str], names: str) -> Iterator[list[str]]:
 class Laser2018Preprocessor:
     """Strings to the inputs of the encoder of 2018, with the methods of a SavedModel's."""
 
-    def __init__(
-        self, bpe: FastBpe, tokens: Sequence[str], *, length: int, language: str | None = None
-    ) -> None:
-        """Takes `tokens` by id, the `length` of packed inputs, and a language of `LaserWords`."""
-        self._bpe, self._length = bpe, length
+    def __init__(self, model_dir: Path, *, length: int, language: str | None) -> None:
+        """Reads the files of a model dir; InputError if one is missing or damaged.
+
+        Takes the `length` of packed inputs, and a language of `LaserWords`.
+        """
+        self._bpe = FastBpe(model_dir / CODES_FILE, model_dir / VOCAB_FILE)
+        tokens = (model_dir / _TOKENS_FILE).read_text("utf-8").split("\n")[:-1]
         self._ids = {token: number for number, token in enumerate(tokens)}
-        self._words = LaserWords(language)
+        self._length, self._words = length, LaserWords(language)
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """`[batch]` strings -> int32 ragged `[batch, (1), (tokens)]`: a text counts as one word.
 
-        Raises:
-          InputError: if a package is missing that a text's language needs.
+        Raises InputError if a package is missing that a text's language needs.
         """
         rows = []
         for one in strings.numpy():
@@ -228,12 +217,3 @@ class Laser2018Preprocessor:
     def __call__(self, strings: tf.Tensor) -> dict[str, tf.Tensor]:
         """`[batch]` strings -> dict of int32 `[batch, length]`, as a SavedModel's."""
         return self.bert_pack_inputs([self.tokenize(strings).merge_dims(1, 2)], self._length)
-
-
-def open_preprocessor(
-    model_dir: Path, *, length: int, language: str | None
-) -> Laser2018Preprocessor:
-    """Opens the preprocessor of a model dir; InputError if a file is missing or damaged."""
-    bpe = FastBpe(model_dir / CODES_FILE, model_dir / VOCAB_FILE)
-    tokens = (model_dir / _TOKENS_FILE).read_text("utf-8").split("\n")[:-1]
-    return Laser2018Preprocessor(bpe, tokens, length=length, language=language)

@@ -37,9 +37,8 @@ _MAGIC_PICKLE = pickle.dumps(_MAGIC, protocol=2)
 _Storages = Callable[[np.dtype, str, int], np.ndarray]
 # What a broken pickle or archive raises.
 _DAMAGE = (
-    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError),
-    *(RuntimeError, TypeError, ValueError),
-    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
+    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError),
+    *(ValueError, pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
 )
 
 
@@ -54,9 +53,8 @@ class _StorageType(NamedTuple):
 def read_torch_file(path: str | os.PathLike[str]) -> Any:
     """Returns the content of a file of `torch.save`, with NumPy arrays for its tensors.
 
-    Raises:
-      InputError: if it is missing, no such file, or damaged, or names anything else than tensors
-        and containers.
+    Raises InputError if the file is missing, damaged, or of another kind, or names anything else
+    than tensors and containers.
     """
     path, remedy = check_file(path), "fetch it again"
     with open(path, "rb") as file:
@@ -96,9 +94,6 @@ def _read_archive(file: BinaryIO) -> Any:
 def _read_row_of_pickles(file: BinaryIO) -> Any:
     left, storages = os.fstat(file.fileno()).st_size, {}
 
-    def load(storage: _Storages | None = None) -> Any:
-        return _Unpickler(file, storage).load()
-
     def storage(dtype: np.dtype, key: str, count: int) -> np.ndarray:
         """Returns room for the numbers: they come after the tensors, which are views of them."""
         nonlocal left
@@ -111,9 +106,11 @@ def _read_row_of_pickles(file: BinaryIO) -> Any:
             raise ValueError(f"storage {key} has two sizes")
         return storages[key]
 
-    if (load(), load(), load()["little_endian"]) != (_MAGIC, _VERSION, True):
+    magic, version, facts, content, keys = (
+        _Unpickler(file, one).load() for one in (None, None, None, storage, None)
+    )
+    if (magic, version, facts["little_endian"]) != (_MAGIC, _VERSION, True):
         raise ValueError("of an unknown version, or written by a big-endian machine")
-    content, keys = load(storage), load()
     if sorted(keys) != sorted(storages):
         raise ValueError("other storages than its tensors name")
     for key in keys:
@@ -153,15 +150,8 @@ class _Rebuild:
 
     __slots__ = ()
 
-    def __call__(
-        self,
-        storage: np.ndarray,
-        offset: int,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        *_: Any,
-    ) -> np.ndarray:
-        """Returns the tensor, a view of its storage; strides are in elements, as in PyTorch."""
+    def __call__(self, storage: np.ndarray, offset: int, shape: Sequence, strides: Sequence, *_):
+        """Returns a view of a storage; strides are in elements, as in PyTorch."""
         if any(number < 0 for number in (offset, *shape, *strides)):
             raise ValueError("negative sizes")
         last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))

@@ -39,8 +39,7 @@ from labse_tf.training.validation import Validation
 
 _TASK = "translation"
 _SAMPLES_SEED = 19
-# Of the whole vocabulary, for each held-out token.
-_BYTES_OF_LOGITS = 1 << 28
+_BYTES_OF_LOGITS = 1 << 28  # For a batch of held-out pairs: of the whole vocabulary, per token.
 
 Batch = dict[str, tf.Tensor]
 
@@ -54,13 +53,11 @@ def train(
 ) -> None:
     """Trains encoder and decoder, the encoder from `init` or from scratch, or resumes.
 
-    Raises:
-      InputError: if there are no pairs, a target language is never a source, or the replicas cannot
-        share a batch.
+    Raises InputError if there are no pairs, a target language is never a source, or the replicas
+    cannot share a batch.
     """
     settings, tokenizer = config.laser, load_tokenizer(run_dir)
-    codes = (settings.targets, config.languages)
-    corpora = (settings.bitext, settings.target_bitext)
+    codes, corpora = (settings.targets, config.languages), (settings.bitext, settings.target_bitext)
     directions = find_directions(*corpora, *codes, key="laser.bitext")
     check_sources(directions, settings.targets)
     with strategy.scope():
@@ -168,15 +165,11 @@ class Translation(Objective):
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
             hits = tf.argmax(logits, axis=-1, output_type=tf.int32) == targets
             return losses, tf.cast(hits, tf.float32), is_token
-        losses, hits = sampled_softmax(
-            tf.reshape(tf.cast(states, tf.float32), [-1, states.shape[-1]]),
-            tf.reshape(targets, [-1]),
-            decoder.output_table,
-            decoder.output_bias,
-            self._draw(step),
-        )
-        shape = tf.shape(targets)
-        return tf.reshape(losses, shape), tf.reshape(hits, shape), is_token
+        flat = tf.reshape(tf.cast(states, tf.float32), [-1, states.shape[-1]])
+        output = (decoder.output_table, decoder.output_bias)
+        found = sampled_softmax(flat, tf.reshape(targets, [-1]), *output, self._draw(step))
+        losses, hits = (tf.reshape(one, tf.shape(targets)) for one in found)
+        return losses, hits, is_token
 
     def _draw(self, step: tf.Tensor) -> tf.Tensor:
         # All replicas draw the same tokens, different ones at each step.
@@ -219,15 +212,11 @@ def read_held_out(
 
 
 class HeldOutTranslation(orbit.AbstractEvaluator):
-    """Loss and accuracy of the target tokens, always with the full softmax."""
+    """Loss and accuracy of the target tokens of `read_held_out`, always with the full softmax."""
 
     def __init__(
-        self,
-        strategy: tf.distribute.Strategy,
-        objective: Translation,
-        held_out: dict[str, list[Batch]],
+        self, strategy: tf.distribute.Strategy, objective: Translation, held_out: dict
     ) -> None:
-        """Takes an objective made under `strategy`, and batches from `read_held_out`."""
         self._strategy, self._held_out = strategy, held_out
         self._sums = tf.function(objective.sums, reduce_retracing=True)
 

@@ -17,12 +17,8 @@ from labse_tf.registry import find, registered
 from labse_tf.systems.laser.batches import features_of
 from labse_tf.systems.laser.config import LaserRun
 from labse_tf.systems.laser.train import build_decoder
-from labse_tf.training.runs.checkpoints import (
-    choose_checkpoint,
-    has_part,
-    load_tokenizer,
-    read_weights,
-)
+from labse_tf.training.runs import checkpoints
+from labse_tf.training.runs.checkpoints import load_tokenizer, read_weights
 from labse_tf.training.runs.run_dir import RunDir, open_existing
 
 # Wu et al. 2016, "Google's Neural Machine Translation System", equation 14: scores are divided by
@@ -32,18 +28,13 @@ LENGTH_PENALTY = 0.6
 _TOKENS_PER_BATCH = 4096
 # A translation has at most this many tokens more than twice the longest source of its batch.
 _MORE_TOKENS = 10
-# [CLS] and [SEP] around a source.
-_SPECIALS = 2
+_SPECIALS = 2  # [CLS] and [SEP] around a source.
 
 
 class Translator(abc.ABC):
-    """A loaded translator.
+    """A loaded translator."""
 
-    Attributes:
-      languages: codes of the languages that it translates into.
-    """
-
-    languages: list[str]
+    languages: list[str]  # Codes of those that it translates into.
 
     def __init__(self, run_dir: RunDir, *, longest: int, beam_size: int) -> None:
         self._tokenizer = load_tokenizer(run_dir)
@@ -58,10 +49,8 @@ class Translator(abc.ABC):
     def translate(self, texts: Sequence[str], language: str) -> list[str]:
         """Returns the translations of `texts`, in their order.
 
-        Texts beyond the longest length of the training are cut.
-
-        Raises:
-          InputError: if it was not trained to translate into `language`.
+        Texts beyond the longest length of the training are cut. Raises InputError if it was not
+        trained to translate into `language`.
         """
         if language not in self.languages:
             remedy = f"choose from {', '.join(self.languages)}"
@@ -95,9 +84,7 @@ class Translator(abc.ABC):
         )
 
     @abc.abstractmethod
-    def _inputs(
-        self, tokens: tf.RaggedTensor, language: str, length: int
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def _inputs(self, tokens: tf.RaggedTensor, language: str, length: int) -> tuple:
         """Returns two int32 matrices for `_search`, of a batch of texts."""
 
     @abc.abstractmethod
@@ -136,7 +123,6 @@ def search(
     end_token: int,
     beam_size: int,
     most: int | tf.Tensor,
-    length_penalty: float = LENGTH_PENALTY,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns translations of at most `most` tokens by beam search, the best first.
 
@@ -155,7 +141,7 @@ def search(
         initial_cache=state,
         vocab_size=decoder.vocab_size,
         beam_size=beam_size,
-        alpha=length_penalty,
+        alpha=LENGTH_PENALTY,
         max_decode_length=most,
         eos_id=end_token,
     )
@@ -165,15 +151,14 @@ def search(
 def open_translator(path: str | os.PathLike[str], *, beam_size: int = 4) -> Translator:
     """Loads the translator of a run: of `labse train-cds` the tuned one, if there is one yet.
 
-    Raises:
-      InputError: if it is no run, or one that trained no translator.
+    Raises InputError if it is no run, or trained no translator.
     """
     run_dir = open_existing(path)
     for name, _ in registered("TRANSLATORS"):
         if (run_dir.checkpoints / name / "checkpoint").is_file():
             return find("TRANSLATORS", name)(run_dir, name=name, beam_size=beam_size)
-    chosen = choose_checkpoint(run_dir).path
-    if not has_part(chosen, "decoder"):
+    chosen = checkpoints.choose_checkpoint(run_dir).path
+    if not checkpoints.has_part(chosen, "decoder"):
         remedy = "name a run of `labse train-laser` or `labse corpus train-cds`"
         raise InputError("the run trained no translator", path=path, remedy=remedy)
     return LaserTranslator(run_dir, chosen, beam_size=beam_size)

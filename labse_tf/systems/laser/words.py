@@ -2,13 +2,12 @@
 
 The order is that of `Token` in source/lib/text_processing.py of facebookresearch/LASER: Moses'
 words; of these Jieba's in Chinese and MeCab's, with its IPA dictionary, in Japanese; Greek in Latin
-letters; lower case. The packages that do so are only needed for text that has such letters.
+letters; lower case.
 
 Moses' words are those of three scripts of its release 4.0: remove-non-printing-char.perl,
 normalize-punctuation.perl and tokenizer.perl with `-no-escape`. Later releases, and sacremoses,
 differ: they leave a Hindi word whole that is split here at each virama, as Perl has no letter
-there, and treat the last full stop otherwise. Abbreviations, after which a full stop stays, are
-data; sacremoses has them.
+there, and treat the last full stop otherwise.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from labse_tf.errors import InputError
 from labse_tf.languages import find_code
 from labse_tf.tokenization.language_id import identify
 
-# The letters of which a text must have one, so that its language needs more than Moses' rules; and
-# the packages that do more.
+# Letters of a text that needs more than Moses' rules in its language, and the packages for that.
 _LETTERS = {
     "zh": regex.compile(r"\p{Han}"),
     "ja": regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]"),
@@ -36,10 +34,7 @@ class LaserWords:
     """Splits text into words of one language, or of the language that each text seems to have."""
 
     def __init__(self, language: str | None = None) -> None:
-        """Takes a language's code; None: identifies the language of each text.
-
-        Raises InputError if it is no code of two or three letters.
-        """
+        """Takes a code of two or three letters, else InputError; None: identifies each text's."""
         if language is not None:
             if not regex.fullmatch("[a-z]{2,3}", language):
                 remedy = "give a code such as fr or ceb"
@@ -50,14 +45,9 @@ class LaserWords:
         self._tokenizer = functools.cache(MosesTokenizer)
 
     def __call__(self, text: str) -> list[str]:
-        """Returns the words of one text, in lower case.
-
-        Raises:
-          InputError: if a package is missing that its language needs.
-        """
+        """Returns the words of one text, in lower case; InputError if a package is missing."""
         if not text.strip():
             return []
-        # Of no language that is known, "": Moses' rules for all others.
         language = self._language or identify([text])[0][0] or ""
         text = self._tokenizer(language)(normalize(text, language))
         if language in _LETTERS and _LETTERS[language].search(text):
@@ -87,7 +77,7 @@ def _find_further(language: str) -> Callable[[str], str]:
         raise InputError(problem, remedy=f"pip install {_PACKAGES[language]}") from error
 
 
-# Languages that release 4.0 has abbreviations of. All others get those of English.
+# Languages whose abbreviations, which keep their full stop, release 4.0 has; others get English's.
 _WITH_ABBREVIATIONS = (
     *("ca", "cs", "de", "el", "en", "es", "fi", "fr", "ga", "hu", "is", "it", "lt", "lv", "nl"),
     *("pl", "pt", "ro", "ru", "sk", "sl", "sv", "ta", "yue", "zh"),
@@ -105,6 +95,12 @@ _Rules = tuple[tuple[regex.Pattern, str], ...]
 
 def _compiled(*rules: tuple[str, str]) -> _Rules:
     return tuple((regex.compile(pattern), replacement) for pattern, replacement in rules)
+
+
+def _applied(rules: _Rules, text: str) -> str:
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 # Rules that all releases have, and LASER2's tokeniser too: (pattern, replacement), in this order,
@@ -183,29 +179,18 @@ _LETTER = regex.compile(f"[{_ALPHA}]")
 
 
 def normalize(text: str, language: str) -> str:
-    """Returns a line without control characters and with plain punctuation.
-
-    The rules of English, Czech, and of languages with decimal commas differ.
-    """
+    """Returns a line without control characters and with plain punctuation."""
     text = regex.sub(r"\p{C}", " ", text) + "\n"
-    quotes: _Rules = () if language in ("cs", "cz") else _QUOTE_BEFORE_COMMA
-    quotes = _QUOTE_AFTER_COMMA if language == "en" else quotes
+    quotes = {"en": _QUOTE_AFTER_COMMA, "cs": (), "cz": ()}.get(language, _QUOTE_BEFORE_COMMA)
     has_comma = language in ("de", "es", "cz", "cs", "fr")
     numbers = _DECIMAL_COMMA if has_comma else _DECIMAL_POINT
     return _applied((*_PUNCTUATION, *quotes, *numbers), text).rstrip("\n")
 
 
-def _applied(rules: Iterable[tuple[regex.Pattern, str]], text: str) -> str:
-    for pattern, replacement in rules:
-        text = pattern.sub(replacement, text)
-    return text
-
-
 class MosesTokenizer:
-    """Splits normalised text of one language into words."""
+    """Splits normalised text of one language, a code, into words; InputError without sacremoses."""
 
     def __init__(self, language: str) -> None:
-        """Reads the abbreviations of a language of two letters; InputError without sacremoses."""
         self._apostrophes = _APOSTROPHES.get(language, _SPLIT_ALL_APOSTROPHES)
         known = language if language in _WITH_ABBREVIATIONS else "en"
         found = [line.split() for line in _abbreviations(known)]
@@ -240,7 +225,6 @@ class MosesTokenizer:
 
 
 def _abbreviations(language: str) -> Iterable[str]:
-    """Returns them in the form of Moses' files."""
     try:
         from sacremoses.corpus import NonbreakingPrefixes
     except ImportError as error:

@@ -38,8 +38,7 @@ def train_inference(
 ) -> None:
     """Fine-tunes the encoder of `init`, or resumes.
 
-    Raises:
-      InputError: if pairs are missing or broken, there is one label only, or dev pairs have others.
+    Raises InputError if pairs are missing or broken, there is one label, or dev pairs have others.
     """
     settings = config.nli
     if not settings.corpora:
@@ -98,10 +97,7 @@ def inference_batches(
     """Returns an endless dataset of INFERENCE_FEATURES, in an order that `seed` determines.
 
     Each pass has every pair once. A pair's premise is in a random language of its set, its
-    hypothesis in another one, if there is any.
-
-    A sentence has `sequence_length` tokens, `[CLS]` and `[SEP]` included. The first `step` batches,
-    which a resumed run has seen, are left out.
+    hypothesis in another one, if there is any. The first `step` batches are left out.
     """
     batch_size, sequence_length = settings.batch_size, settings.sequence_length
     ids = {label: place for place, label in enumerate(labels_of(sets))}
@@ -174,10 +170,7 @@ class Inference(Objective):
     def __init__(
         self, encoder: EncoderNetwork, classifier: tf_keras.layers.Dense, *, train_encoder: bool
     ) -> None:
-        """Takes an encoder, whose dropout must be replayable, and a classifier for it.
-
-        If the encoder is not trained, it has no dropout either.
-        """
+        """Takes an encoder, whose dropout must be replayable; if not trained, it has none."""
         super().__init__(
             {"encoder": encoder, "classifier": classifier},
             features=INFERENCE_FEATURES,
@@ -208,10 +201,7 @@ def _both(batch) -> dict[str, tf.Tensor]:
 
 
 class InferenceEvaluator(orbit.AbstractEvaluator):
-    """Accuracy on pairs in one language, and on pairs whose sides are in different languages.
-
-    Every worker measures everything, with the same result.
-    """
+    """Accuracy on pairs in one language, and on pairs whose sides are in different languages."""
 
     def __init__(
         self,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 
 import numpy as np
 import pytest
+import runs
 import tensorflow as tf
 import tf_keras
 from tiny_encoder import TINY_ENCODER, packed
@@ -19,51 +19,30 @@ from labse_tf.config import EncoderConfig, TrainConfig, load_config
 from labse_tf.data import streams
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.static_encoder import Subwords
+from labse_tf.systems.distill import start
 from labse_tf.systems.distill.config import DistillRun
-from labse_tf.systems.distill.start import (
-    principal_directions,
-    rotate_pooler,
-    start_as,
-    start_static,
-    token_shares,
-    token_vectors,
-)
+from labse_tf.systems.distill.start import principal_directions
 from labse_tf.systems.distill.train import Distillation, text_batches, text_stream
-from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.checkpoints import load_encoder
 from labse_tf.training.runs.run_dir import open_existing, resolve
-from labse_tf.training.validation import RunEmbedder
 
 STUDENT = ("encoder.num_layers=1", "pretrain.stage_steps=[1]", "tokenizer.vocab_file=")
-STUDENT += ("train.steps=60", "train.loop.log_interval=20", "train.loop.checkpoint_interval=30")
-STUDENT += ("train.bucket_lengths=[16,32]", "languages=[de,ja]")
+STUDENT += ("train.steps=60", "train.loop.log_interval=20", "train.loop.checkpoint_interval=60")
+STUDENT += ("train.bucket_lengths=[24]", "languages=[de,ja]")
 
 
 @pytest.fixture
 def distill(config_file, model_dir, monolingual_dir):
     def run(run_dir, *more, teacher=model_dir):
-        settings = [*STUDENT, f"distill.monolingual=[{monolingual_dir}]", *more]
-        arguments = ["--teacher", str(teacher), "--run-dir", str(run_dir)]
-        overrides = [f"--set={setting}" for setting in settings]
-        return main(["distill", str(config_file), *arguments, *overrides])
+        sets = [*STUDENT, f"distill.monolingual=[{monolingual_dir}]", *more]
+        arguments = runs.arguments("distill", config_file, run_dir, *sets)
+        return main([*arguments, "--teacher", str(teacher)])
 
     return run
 
 
 def losses_of(run_dir):
-    lines = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
-    return [line["loss"] for line in lines if "loss" in line]
-
-
-def embed(run_dir, texts):
-    run = open_existing(run_dir)
-    network, tokenizer = load_encoder(run), load_tokenizer(run)
-    return RunEmbedder(network, tokenizer, sequence_length=32).encode(texts)
-
-
-TEXTS = ["Katze und Haus.", "猫と家。"]
-
-
-# The parts.
+    return [line["loss"] for line in runs.lines(run_dir, "loss")]
 
 
 def test_principal_directions_keep_what_is_there():
@@ -76,7 +55,7 @@ def test_principal_directions_keep_what_is_there():
     np.testing.assert_allclose(directions.T @ directions, np.eye(3), atol=1e-5)
     reduced = vectors @ directions
     np.testing.assert_allclose(reduced @ reduced.T, vectors @ vectors.T, atol=1e-4)
-    # The strongest come first, and the mean is one of them.
+    # The mean is the strongest.
     shifted = np.ones((50, 4)) * 10 + generator.normal(size=(50, 4))
     first = principal_directions(shifted.astype(np.float32), 1)[:, 0]
     np.testing.assert_allclose(np.abs(first), 0.5, atol=0.05)
@@ -90,8 +69,7 @@ def tiny_encoder(seed, **sizes):
 BATCH = packed(np.random.default_rng(2).integers(5, 30, (4, 6)))
 
 
-@pytest.mark.parametrize("projected", [False, True])
-@pytest.mark.parametrize("dims", [[], [5, 2]])
+@pytest.mark.parametrize(("projected", "dims"), [(False, []), (True, [5, 2])])
 def test_the_loss_by_numpy(projected, dims):
     encoder = tiny_encoder(1)
     generator = np.random.default_rng(2)
@@ -110,18 +88,15 @@ def test_the_loss_by_numpy(projected, dims):
 
     wanted = unit(unit(given) @ projection) if projected else unit(given)
     found = unit(encoder(BATCH)["pooled_output"].numpy())
-    losses = [
-        np.mean(2 - 2 * (unit(wanted[:, :dim]) * unit(found[:, :dim])).sum(axis=1))
-        for dim in [8, *dims]
-    ]
-    np.testing.assert_allclose(loss, np.mean(losses), rtol=1e-5)
+    cosines = [(unit(wanted[:, :dim]) * unit(found[:, :dim])).sum(axis=1) for dim in [8, *dims]]
+    np.testing.assert_allclose(loss, np.mean(2 - 2 * np.array(cosines)), rtol=1e-5)
     expected = np.mean((found @ wanted.T).argmax(axis=1) == np.arange(4))
     np.testing.assert_allclose(accuracy, expected)
 
 
 def test_a_student_starts_with_every_other_layer():
     teacher, student = tiny_encoder(1, num_layers=6), tiny_encoder(2, num_layers=3)
-    start_as(student, teacher.variables, 3)
+    start.start_as(student, teacher.variables, 3)
     theirs = {variable.name: variable.numpy() for variable in teacher.variables}
     for variable in student.variables:
         name = re.sub(r"(?<=layer_)\d", lambda found: str(2 * int(found[0]) + 1), variable.name)
@@ -135,7 +110,7 @@ def test_a_rotated_pooler_rotates_the_mean():
     bias.assign(tf.range(8.0) / 8)
     before = encoder(BATCH)["pooled_output"].numpy()
     rotation = principal_directions(before, 8)
-    rotate_pooler(encoder, rotation)
+    start.rotate_pooler(encoder, rotation)
     np.testing.assert_allclose(encoder(BATCH)["pooled_output"], before @ rotation, atol=1e-5)
 
 
@@ -146,50 +121,39 @@ def text_config(config_file, monolingual_dir, bitext_dir):
     return resolve(load_config(config_file, changes, DistillRun))
 
 
-def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer):
-    seen = {
-        text.decode("utf-8")
-        for text in text_stream(text_config, seed=3).take(4000).as_numpy_iterator()
-    }
-    assert {"Katze und Haus.", "cat and house.", "แมวกับบ้าน"} <= seen
-    assert "猫と家。" not in seen
-    batches = [batch["input_word_ids"] for batch in text_batches(text_config, tokenizer).take(40)]
-    assert {batch.shape[0] for batch in batches} == {8}
-    assert {batch.shape[1] for batch in batches} <= {16, 24, 40}
-    # Like lengths come together: little is padding.
-    assert np.mean([np.mean(batch.numpy() != 0) for batch in batches]) > 0.7
-
-
-def test_a_resumed_run_sees_the_batches_that_follow(text_config, tokenizer, monkeypatch):
-    monkeypatch.setattr(streams, "SEGMENT", 20)
+def test_texts_of_sentences_and_of_both_sides(text_config, tokenizer, monkeypatch):
+    """And a resumed run sees the batches that follow."""
+    stream = text_stream(text_config, seed=3).take(1000).as_numpy_iterator()
+    seen = {text.decode("utf-8") for text in stream}
+    assert {"Katze und Haus.", "cat and house.", "แมวกับบ้าน"} <= seen and "猫と家。" not in seen
+    monkeypatch.setattr(streams, "SEGMENT", 10)
 
     def some(step, count):
         batches = text_batches(text_config, tokenizer, step).take(count).as_numpy_iterator()
-        return [batch["input_word_ids"].tolist() for batch in batches]
+        return [batch["input_word_ids"] for batch in batches]
 
-    first, second = some(0, 20), some(20, 4)
-    assert some(17, 3) == first[17:] and some(21, 3) == second[1:]
-    assert second != first[:4]  # A segment is read anew.
-
-
-# Students.
+    first, second = some(0, 10), some(10, 4)
+    assert {len(batch) for batch in first} == {8}
+    assert {batch.shape[1] for batch in first} <= {16, 24, 40}
+    # Like lengths come together: little is padding.
+    assert np.mean([np.mean(batch != 0) for batch in first]) > 0.7
+    for found, expected in ((some(7, 3), first[7:]), (some(11, 3), second[1:])):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_a_student_comes_nearer_and_is_compared(distill, tmp_path, model_dir, bitext_dir, capsys):
-    run = tmp_path / "run"
-    more = (f"train.dev=[{bitext_dir}]", "train.dev_interval=60")
-    assert distill(run, *more) == 0
+    run, texts = tmp_path / "run", ["Katze und Haus.", "猫と家。"]
+    assert distill(run, f"train.dev=[{bitext_dir}]", "train.dev_interval=60") == 0
     losses = losses_of(run)
     assert len(losses) == 3 and losses[-1] < 0.7 * losses[0]
     table = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in table] == ["dim", "teacher", "student"]
     teacher, student = (int(line.split()[2].replace(",", "")) for line in table[1:])
-    assert student < teacher
     # A layer of 16: a table of attention, two of the feed-forward part, their biases and norms.
-    layer = 4 * (16 * 16 + 16) + 2 * 16 * 32 + 32 + 16 + 4 * 16
-    assert teacher - student == layer
-    expected = labse_tf.load(model_dir).encode(TEXTS)
-    assert (embed(run, TEXTS) * expected).sum(axis=1).min() > 0.8
+    assert teacher - student == 4 * (16 * 16 + 16) + 2 * 16 * 32 + 32 + 16 + 4 * 16
+    expected = labse_tf.load(model_dir).encode(texts)
+    assert (runs.embedder_of(run).encode(texts) * expected).sum(axis=1).min() > 0.8
 
 
 NARROW = ("encoder.hidden_size=8", "encoder.intermediate_size=16")
@@ -213,7 +177,7 @@ def test_a_student_of_principal_directions(distill, tmp_path, model_dir, sets, w
     np.testing.assert_allclose(own.T @ own, np.eye(width), atol=1e-5)
     columns = 4 if sets not in (NARROW, STATIC) else projection.shape[1]
     sentences = sentences_of("de")
-    found = embed(run, sentences)[:, :columns]
+    found = runs.embedder_of(run).encode(sentences)[:, :columns]
     wanted = (labse_tf.load(model_dir).encode(sentences) @ projection)[:, :columns]
     lengths = np.linalg.norm(found, axis=1) * np.linalg.norm(wanted, axis=1)
     assert ((found * wanted).sum(axis=1) / lengths).mean() > least
@@ -222,9 +186,8 @@ def test_a_student_of_principal_directions(distill, tmp_path, model_dir, sets, w
         assert np.abs(table[:, -2:]).max() < 1e-6 and not projection[:, -2:].any()
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
+def test_refusals(distill, tmp_path, capsys):
+    for settings, problem in (
         (["encoder.hidden_size=32"], "'encoder.hidden_size' is 32, the teacher's 16"),
         (["train.bucket_lengths=[16,256]"], "'train.bucket_lengths' is [16, 256]"),
         (["encoder.max_positions=512"], "'encoder.max_positions' is 512, the teacher's 128"),
@@ -232,15 +195,13 @@ def test_a_student_of_principal_directions(distill, tmp_path, model_dir, sets, w
         (["encoder.num_layers=8"], "'encoder.num_layers' is 8, the teacher's 2"),
         (["encoder.intermediate_size=64"], "'encoder.intermediate_size' is 64, but 32 in the"),
         (["distill.monolingual=[]", "train.bitext=[]"], "'distill.monolingual' is empty"),
-        (None, "is not a model dir"),
-    ],
-)
-def test_refusals(distill, tmp_path, capsys, settings, problem):
-    changes = {"teacher": tmp_path} if settings is None else {}
-    assert distill(tmp_path / "run", *(settings or ()), **changes) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("labse: error: ") and problem in error
-    assert not (tmp_path / "run").exists()
+        ([], "is not a model dir"),
+    ):
+        changes = {} if settings else {"teacher": tmp_path}
+        assert distill(tmp_path / "run", *settings, **changes) == 2
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith("labse: error: ") and problem in error
+        assert not (tmp_path / "run").exists()
 
 
 def teacher_of(tokenizer):
@@ -254,18 +215,10 @@ def teacher_of(tokenizer):
     return teacher
 
 
-def test_tokens_are_embedded_as_texts(tokenizer):
-    vectors, special = token_vectors(teacher_of(tokenizer), tokenizer), tokenizer.special_tokens
-    ends = special["start_of_sequence_id"] + special["end_of_segment_id"]
-    expected = np.stack([ends + np.arange(len(tokenizer.tokens)), np.ones(len(vectors))], axis=1)
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    np.testing.assert_allclose(vectors, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("lengths", [(), (1, 3)])
-def test_frequent_tokens_count_less(tokenizer, lengths):
-    texts = ["Katze und Haus.", "Katze und Baum.", "猫と家。"]
-    shares = token_shares(tokenizer, texts)
+def test_tokens_are_embedded_as_texts_and_frequent_ones_count_less(tokenizer, lengths):
+    texts, special = ["Katze und Haus.", "Katze und Baum.", "猫と家。"], tokenizer.special_tokens
+    shares = start.token_shares(tokenizer, texts)
     ids = tokenizer(tf.constant(texts)).values.numpy()
     often = np.bincount(ids).argmax()
     assert shares.sum() == pytest.approx(1)
@@ -275,9 +228,12 @@ def test_frequent_tokens_count_less(tokenizer, lengths):
     encoder = build_encoder(sizes, subwords=subwords)
     projection = np.eye(2, 4, dtype=np.float32)
     common = {"teacher": teacher_of(tokenizer), "tokenizer": tokenizer, "texts": texts}
-    start_static(encoder, subwords, projection=projection, **common)
+    start.start_static(encoder, subwords, projection=projection, **common)
     table = encoder.get_embedding_table().numpy()
     table = subwords.fold(table) if subwords else table
-    lengths_of_rows = np.linalg.norm(table, axis=1)
-    np.testing.assert_allclose(lengths_of_rows, 1e-3 / (1e-3 + shares), rtol=1e-5)
+    ends = special["start_of_sequence_id"] + special["end_of_segment_id"]
+    expected = np.stack([ends + np.arange(len(shares)), np.ones(len(shares))], axis=1)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    expected *= (1e-3 / (1e-3 + shares))[:, np.newaxis]
+    np.testing.assert_allclose(table[:, :2], expected, rtol=1e-5, atol=1e-6)
     assert not table[:, 2:].any()

@@ -38,45 +38,31 @@ def decoded(column):
     return [[text.decode() for text in row] for row in column.numpy()]
 
 
-@pytest.mark.parametrize(
-    "count, expected",
-    [
-        (1, [["犬。"], ["猫。"], [""], [""]]),
-        (2, [["犬。", "鳥。"], ["猫。", ""], ["", ""], ["", "牛。"]]),
-        (4, [["犬。", "鳥。", "魚。", ""], ["猫。", "", "", ""], [""] * 4, ["", "牛。", "", ""]]),
-    ],
-)
-def test_columns_become_negatives(corpus, count, expected):
+def test_columns_become_negatives_and_a_stream_carries_them(corpus):
     path = str(corpus / "ja.tsv.gz")
-    rows = strictly(pairs_and_errors(read_lines(path), path, negatives=count))
-    rows = [list(row) for _, row in rows]
-    assert [row[:2] for row in rows] == [list(row[:2]) for row in ROWS]
-    assert [row[2:] for row in rows] == expected
-    (file,) = find_corpus_files([str(corpus)])
-    (batch,) = texts.records(file, negatives=count).batch(10)
-    source, target, negatives = texts.parse(BITEXT, batch, negatives=count)
-    assert decoded(negatives) == expected
-    assert [text.decode() for text in target.numpy()] == [row[1] for row in ROWS]
-    assert source.shape == (4,) and negatives.shape == (4, count)
-
-
-def test_records_without_negatives_have_empty_ones_and_a_stream_carries_them(corpus):
-    """As clean shards, and TSV files read without."""
-    (file,) = find_corpus_files([str(corpus)])
-    (batch,) = texts.records(file).batch(10)
+    files = find_corpus_files([str(corpus)])
+    for count, expected in (
+        (1, [["犬。"], ["猫。"], [""], [""]]),
+        (4, [["犬。", "鳥。", "魚。", ""], ["猫。", "", "", ""], [""] * 4, ["", "牛。", "", ""]]),
+    ):
+        rows = strictly(pairs_and_errors(read_lines(path), path, negatives=count))
+        wanted = [[*row[:2], *wrong] for row, wrong in zip(ROWS, expected, strict=True)]
+        assert [list(row) for _, row in rows] == wanted
+        (batch,) = texts.records(files[0], negatives=count).batch(10)
+        source, target, negatives = texts.parse(BITEXT, batch, negatives=count)
+        assert decoded(negatives) == expected
+        assert [text.decode() for text in target.numpy()] == [row[1] for row in ROWS]
+    # Records without negatives, as in clean shards, have empty ones.
+    (batch,) = texts.records(files[0]).batch(10)
     assert len(texts.parse(BITEXT, batch)) == 2
     assert decoded(texts.parse(BITEXT, batch, negatives=2)[2]) == [["", ""]] * 4
-    stream = streams.language_streams(find_corpus_files([str(corpus)]), seed=3, negatives=2)["ja"]
-    (batch,) = stream.batch(40).take(1)
-    source, _, negatives = texts.parse(BITEXT, batch, negatives=2)
-    of = {row[0]: (row[2] + ["", ""])[:2] for row in ROWS}
-    of["A fish."] = ["", "牛。"]
-    for text, wrong in zip(source.numpy(), decoded(negatives), strict=True):
-        assert wrong == of[text.decode()]
+    (batch,) = streams.language_streams(files, seed=3, negatives=4)["ja"].batch(40).take(1)
+    source, _, negatives = texts.parse(BITEXT, batch, negatives=4)
+    of = {row[0]: wrong for row, wrong in zip(ROWS, expected, strict=True)}
+    assert decoded(negatives) == [of[text.decode()] for text in source.numpy()]
 
 
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("buckets", [[12], [4, 6, 8]])
+@pytest.mark.parametrize(("buckets", "cached"), [([12], False), ([4, 6, 8], True)])
 def test_batches_hold_the_negatives_of_their_pairs(corpus, tiny_config, tokenizer, buckets, cached):
     settings = {"bucket_lengths": buckets, "hard_negatives": 2, "cache_tokens": cached}
     batches = batches_of(corpus, tiny_config, tokenizer, **settings)

@@ -88,32 +88,25 @@ def test_broken_files(tmp_path):
     path = tmp_path / "file.pt"
     torch_like.save({"a": ONES}, path)
     whole = path.read_bytes()
-    path.write_bytes(whole[:-100])
-    refused(path, "is no file of torch.save")
+    for content, message in (
+        (whole[:-100], "is no file of torch.save"),
+        (whole.replace(b"\x80?", b"\x81?", 1), "is damaged"),  # A flipped bit.
+    ):
+        path.write_bytes(content)
+        refused(path, message)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("other.txt", "")
-    refused(path, "is damaged")
-    # A flipped bit.
-    path.write_bytes(whole.replace(b"\x80?", b"\x81?", 1))
     refused(path, "is damaged")
     # BUILD sets attributes of what a name stands for.
     archive(path, b"ctorch._utils\n_rebuild_tensor_v2\n}X\x01\x00\x00\x00xK\x01sb.")
     refused(path, "is damaged")
-    for missing in (tmp_path / "none.pt", tmp_path):
-        refused(missing, "")
-
-
-def test_broken_files_before_1_6(tmp_path):
-    path = tmp_path / "file.pt"
+    refused(tmp_path / "none.pt", "none.pt")
     torch_like.save({"a": ONES}, path, before_1_6=True)
     whole = path.read_bytes()
     start = whole.index((1000).to_bytes(8, "little"))
     content, keys = pickle.dumps({}, 2), pickle.dumps([], 2)
     for broken in (
-        whole[:-1],
-        whole[: start + 4],
-        whole[: start - 4],
-        whole[:20],
+        *(whole[:-1], whole[: start + 4], whole[: start - 4], whole[:20]),
         # Another length than the tensor's storage has, and one beyond the file.
         whole[:start] + (999).to_bytes(8, "little") + whole[start + 8 :],
         whole.replace(b"M\xe8\x03N", b"J\xff\xff\xff\x7fN"),
@@ -129,6 +122,7 @@ def test_broken_files_before_1_6(tmp_path):
 
 
 def test_a_tensor_beyond_its_storage_is_refused(tmp_path):
+    """By a shape, by a stride of 0, or by compression: few bytes do not become many."""
     path = tmp_path / "file.pt"
     content = pickle_of(np.ones(10, np.float32), path)
     archive(path, content, **{"0": bytes(20)})
@@ -136,14 +130,8 @@ def test_a_tensor_beyond_its_storage_is_refused(tmp_path):
     # (10,) becomes (200,): the same pickle, another shape.
     archive(path, content.replace(b"K\n\x85", b"K\xc8\x85"), **{"0": bytes(40)})
     refused(path, "reads beyond")
-
-
-def test_a_few_bytes_do_not_become_many(tmp_path):
-    """By a stride of 0, or by compression."""
-    path = tmp_path / "file.pt"
-    content = pickle_of(np.ones(1, np.float32), path)
-    # (1,) and its stride of (1,): the same pickle with others.
-    before, middle, after = content.split(b"K\x01\x85", 2)
+    # (1,) and its stride of (1,) become others.
+    before, middle, after = pickle_of(np.ones(1, np.float32), path).split(b"K\x01\x85", 2)
     for number in (10**13, 10**7):
         many = b"\x8a\x08" + number.to_bytes(8, "little") + b"\x85"
         changed = before + many + middle + b"K\x00\x85" + after

@@ -7,6 +7,7 @@ import collections
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from text_files import write_lines
 
 from labse_tf.evaluation.texts import InferencePairs, labels_of, read_inference_pairs
 from labse_tf.systems.nli.config import NliConfig
@@ -48,8 +49,8 @@ def test_all_pairs_of_languages_are_drawn_and_none_twice_the_same():
 
 def test_resuming_repeats_the_batches(tmp_path, tokenizer):
     for language, text in (("de", "Es regnet.\tEs schneit."), ("th", "ฝนตก\tหิมะตก")):
-        rows = f"{text}\tentailment\n{text}\tneutral\n"
-        (tmp_path / f"train.{language}.tsv").write_text(rows, "utf-8")
+        rows = [f"{text}\tentailment", f"{text}\tneutral"]
+        write_lines(tmp_path / f"train.{language}.tsv", rows)
     sets = [read_inference_pairs(str(tmp_path)), numbered(["fr"], 5, "neutral")]
     settings_ = NliConfig(batch_size=4, sequence_length=16)
     whole = list(inference_batches(sets, tokenizer, settings_, seed=2).take(6).as_numpy_iterator())
