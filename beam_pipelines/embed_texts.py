@@ -9,7 +9,6 @@ text beside it, and the shards in sequence have the order of the input.
 from __future__ import annotations
 
 import contextlib
-import glob
 import gzip
 import logging
 import re
@@ -46,7 +45,6 @@ from beam_pipelines.runtime.storage import (
     job_folder,
     join,
     local_copy,
-    open_file,
     read_json,
     write_json,
 )
@@ -123,9 +121,7 @@ def run(
             # uses all cores.
             run_pipeline(job, [], engine)
         counted = read_json(join(folder, TEMPORARY, REPORT))
-        first = next(iter(STORAGE.glob(join(glob.escape(folder), "*", "*.npy"))), None)
         report = {name: counted[name] for name in ("total", "languages", "bad_records")}
-        report |= {"dimension": None if first is None else _dimension(first)}
         report |= {"model": {"path": model, "sha256": sha256}, "dtype": dtype}
         report |= {"sentences_per_shard": sentences_per_shard}
         check_bad_records(report, max_bad_records)
@@ -134,13 +130,6 @@ def run(
     told = "%s: embedded %d of %d sentences in %d languages, %d of them cut; %d shards"
     _log.info(told, out, total[KEPT], total[READ], languages, total[CUT], total[SHARDS])
     return report
-
-
-def _dimension(path: str) -> int:
-    with open_file(path) as stream:
-        np.lib.format.read_magic(stream)
-        shape, _, _ = np.lib.format.read_array_header_1_0(stream)
-    return shape[1]
 
 
 @beam.ptransform_fn

@@ -10,7 +10,7 @@ from beam_pipelines.filtering.choose_filters import build_filters, take_options
 from beam_pipelines.filtering.prepare_text import TextSettings
 from beam_pipelines.filtering.scores import find_scores, have_score
 from beam_pipelines.filters import LENGTHS, RECORDS, STAGES
-from beam_pipelines.filters.character_limits import TooLong, TooShort
+from beam_pipelines.filters.lengths import TooLong, TooShort
 from beam_pipelines.reading.find import find_files
 from beam_pipelines.runtime.storage import configure
 from labse_tf.errors import InputError

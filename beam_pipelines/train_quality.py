@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import collections
 import hashlib
+import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -73,13 +74,7 @@ def run(
 
 def _read(inputs: Sequence[str], max_texts: int) -> Sequence[Example]:
     files = find_corpus_files(inputs, kind=MONOLINGUAL, formats=(WARC,))
-    sample = Sample(max_texts)
-    with Progress("reading pages", unit="text") as progress:
-        for file in files:
-            for example in read_examples(file):
-                sample.add(example)
-                progress.update()
-    examples = sample.examples()
+    examples = draw_sample(itertools.chain.from_iterable(map(read_examples, files)), max_texts)
     pages = {is_main: {e.page for e in examples if e.is_main == is_main} for is_main in (0, 1)}
     if min(map(len, pages.values())) < _FOLDS:
         problem = f"main content on {len(pages[1])} pages and other text on {len(pages[0])}"
@@ -103,46 +98,36 @@ def read_examples(file: CorpusFile) -> Iterator[Example]:
                         yield Example(text, is_main, site, page, language)
 
 
-class Sample:
-    """A bounded number of distinct texts of examples, each with its most frequent class.
+def draw_sample(examples: Iterable[Example], max_texts: int) -> list[Example]:
+    """Returns at most `max_texts` distinct texts of examples, each with its most frequent class.
 
-    If there are too many, the hash of a text determines whether it is kept, so the sample is random
-    and does not depend on the order of the pages.
+    A text that is as frequent in both classes is main content. If there are too many texts, their
+    hashes determine which are kept, so the sample is random and does not depend on the order.
     """
+    limit = 1 << 64
+    # Text -> its first example, and how often it was elsewhere and in the main content.
+    texts: dict[str, tuple[Example, list[int]]] = {}
+    with Progress("reading pages", unit="text") as progress:
+        for example in examples:
+            progress.update()
+            if _hash(example.text) < limit:
+                _, counts = texts.setdefault(example.text, (example, [0, 0]))
+                counts[example.is_main] += 1
+            while len(texts) > max_texts:
+                limit //= 2
+                texts = {text: found for text, found in texts.items() if _hash(text) < limit}
+    return [example._replace(is_main=main >= other) for example, (other, main) in texts.values()]
 
-    def __init__(self, max_texts: int) -> None:
-        self._max_texts = max_texts
-        self._limit = 1 << 64
-        # Text -> its first example, and how often it was elsewhere and in the main content.
-        self._texts: dict[str, tuple[Example, list[int]]] = {}
 
-    def add(self, example: Example) -> None:
-        if not self._has(example.text):
-            return
-        _, counts = self._texts.setdefault(example.text, (example, [0, 0]))
-        counts[example.is_main] += 1
-        while len(self._texts) > self._max_texts:
-            self._limit //= 2
-            self._texts = {one: found for one, found in self._texts.items() if self._has(one)}
-
-    def _has(self, text: str) -> bool:
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        return int.from_bytes(digest, "big") < self._limit
-
-    def examples(self) -> Sequence[Example]:
-        """Returns an example of each text; a text as frequent in both classes is main content."""
-        return [
-            example._replace(is_main=main >= other)
-            for example, (other, main) in self._texts.values()
-        ]
+def _hash(text: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
 
 
 def train(examples: Sequence[Example]) -> QualityModel:
     """Returns a model trained on these examples; the same examples give the same model."""
-    classifier = SGDClassifier(
-        loss="log_loss", alpha=1e-5, max_iter=5, tol=None, average=True, class_weight="balanced"
-    )
-    classifier.set_params(random_state=0)
+    options = {"loss": "log_loss", "alpha": 1e-5, "max_iter": 5, "tol": None, "average": True}
+    classifier = SGDClassifier(**options, class_weight="balanced", random_state=0)
     classifier.fit(_features(examples), [example.is_main for example in examples])
     return QualityModel(classifier.coef_[0].astype(np.float32), float(classifier.intercept_[0]))
 

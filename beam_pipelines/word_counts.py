@@ -93,7 +93,6 @@ def count(
     settings: Settings,
     *,
     folder: str | os.PathLike[str] | None = None,
-    max_words: int = _MAX_WORDS,
     beam_options: Sequence[str] = (),
 ) -> WordCounts:
     """Counts the words of the corpus files of both kinds in `inputs`: files, folders or globs.
@@ -102,7 +101,6 @@ def count(
       folder: where the counts are kept. Counts that it already holds, of the same files with the
         same settings, are read instead of being made again. A cluster needs one that its workers
         reach. None: a temporary folder on this machine.
-      max_words: the maximum number of words to read back, the most frequent ones.
       beam_options: options for Beam, as strings; if empty, the direct runner is used.
 
     Raises:
@@ -126,7 +124,7 @@ def count(
         place = tempfile.TemporaryDirectory(prefix="labse-words-")
     elif _is_kept(folder, origin):
         _log.info("%s: reusing the word counts of these files", folder)
-        return _read_counts(folder, max_words)
+        return _read_counts(folder)
     else:
         free = check_free_path(folder, overwrite=False, is_folder=True)
         place = job_folder(free, SETTINGS_FILE, overwrite=False)
@@ -135,7 +133,7 @@ def count(
         moved = [file.moved(absolute) for file in files]
         run_pipeline(CountWords(out, moved, settings, plan_word_shards(files)), paths, engine)
         write_json(join(out, SETTINGS_FILE), origin)
-        return _read_counts(out, max_words)
+        return _read_counts(out)
 
 
 def plan_word_shards(files: Iterable[CorpusFile]) -> int:
@@ -144,12 +142,11 @@ def plan_word_shards(files: Iterable[CorpusFile]) -> int:
     return min(max(needed, _MIN_SHARDS), _MAX_SHARDS)
 
 
-def _read_counts(folder: str, max_words: int) -> WordCounts:
+def _read_counts(folder: str) -> WordCounts:
     distinct = itertools.count()
     # `zip` counts the words as they are read.
     pairs = (pair for pair, _ in zip(_read_words(folder), distinct, strict=False))
-    # Holds at most `max_words` in memory.
-    ordered = heapq.nsmallest(max_words, pairs, key=lambda pair: (-pair[1], pair[0]))
+    ordered = heapq.nsmallest(_MAX_WORDS, pairs, key=lambda pair: (-pair[1], pair[0]))
     totals = read_json(join(folder, TOTALS_FILE))
     tokens, too_long, other = (
         {language: row[name] for language, row in totals.items() if name in row}

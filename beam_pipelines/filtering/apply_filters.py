@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 
@@ -88,20 +89,25 @@ class JobOptions:
                     yield _counted(language, READ, number)
 
 
+def by_reason(items: Sequence[Any], reasons: Sequence[str | None]) -> dict[str | None, list[Any]]:
+    """Returns reason -> the items that are dropped for it; None -> those that are kept."""
+    divided: dict[str | None, list[Any]] = collections.defaultdict(list)
+    for item, reason in zip(items, reasons, strict=True):
+        divided[reason].append(item)
+    return divided
+
+
 def _counted(language: str, name: str, number: int, examples: Sequence = ()):
     return beam.pvalue.TaggedOutput("counted", ((language, name), number, examples))
 
 
-def drop_step(
-    function: Callable[..., Iterator], *arguments, outputs: Sequence[str] = (), **side_inputs
-) -> beam.PTransform:
+def drop_step(function: Callable[..., Iterator], *arguments, **side_inputs) -> beam.PTransform:
     """Returns the step of a function that yields batches and outputs of `report_dropped`.
 
-    Its outputs are batches, `((language, name), number, examples)`, and `outputs`. The name is
-    READ, KEPT or a reason; examples are those of `draw_examples`.
+    Its outputs are batches and `((language, name), number, examples)`. The name is READ, KEPT or a
+    reason; examples are those of `draw_examples`.
     """
-    step = beam.FlatMap(function, *arguments, **side_inputs)
-    return step.with_outputs("counted", *outputs, main="batches")
+    return beam.FlatMap(function, *arguments, **side_inputs).with_outputs("counted", main="batches")
 
 
 def learn(batches, filters: Sequence[AnyFilter]) -> dict[str, beam.pvalue.AsDict]:
@@ -195,20 +201,14 @@ def _filter_batch(
         reasons = reasons_by_scores(filters, batch)
     else:
         reasons = find_reasons(_teach(filters, learned), batch.records)
-    kept, dropped = [], collections.defaultdict(list)
-    for place, reason in enumerate(reasons):
-        if reason is None:
-            kept.append(place)
-        else:
-            dropped[reason].append(batch.records[place])
-    if kept:
-        records = [batch.records[place] for place in kept]
+    dropped = by_reason(batch.records, reasons)
+    if kept := dropped.pop(None, []):
         scores = getattr(batch, "scores", {}).get(options.best_by)
         if scores is None:
-            yield Batch(batch.language, records)
+            yield Batch(batch.language, kept)
         else:
-            best_by = {options.best_by: [scores[place] for place in kept]}
-            yield ScoredBatch(batch.language, records, best_by)
+            best_by = {options.best_by: by_reason(scores, reasons)[None]}
+            yield ScoredBatch(batch.language, kept, best_by)
     if counts_read:
         yield _counted(batch.language, READ, len(batch.records))
     yield from options.report_dropped(dropped)

@@ -120,18 +120,18 @@ def _load(name: str) -> AnyFilter:
         arguments = [int(text) if text.lstrip("-").isdigit() else float(text)] if mark else []
     except ValueError:
         raise error(f"its threshold '{text}' is not a number") from None
-    if mark or callable(found):
-        try:
-            found = found(*arguments)
-        except Exception as problem:  # The user's code may raise any exception.
-            text = f"cannot be built ({type(problem).__name__}: {problem})"
-            raise error(text) from problem
+    try:
+        found = found(*arguments) if mark or callable(found) else found
+    except Exception as problem:  # The user's code may raise any exception.
+        raise error(f"cannot be built ({type(problem).__name__}: {problem})") from problem
     reason = getattr(found, "name", None)
     if not isinstance(reason, str) or not reason.isidentifier():
         raise error(f"its 'name', the reason in report.json, is {reason!r}, not one word")
     if not isinstance(getattr(found, "threshold", None), int | float):
         raise error("has no numeric 'threshold'")
-    scores = any(callable(getattr(found, one, None)) for one in ("score", "scoring_step"))
-    if not (scores and callable(getattr(found, "accept", None))):
+    score, model, accept = (
+        callable(getattr(found, one, None)) for one in ("score", "scoring_step", "accept")
+    )
+    if not (accept and (score or model)):
         raise error("has no method 'score', or none 'accept'")
     return found

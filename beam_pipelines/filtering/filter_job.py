@@ -11,16 +11,11 @@ import apache_beam as beam
 
 from beam_pipelines.filtering.apply_filters import ApplyFilters, JobOptions, ScoreBatches, learn
 from beam_pipelines.filtering.choose_filters import add_user_filters
-from beam_pipelines.filtering.duplicate_spans import (
-    DUPLICATE_SPAN,
-    SENTENCES_PER_SPAN,
-    RemoveDuplicateSpans,
-)
 from beam_pipelines.filtering.prepare_text import (
     MISSING_TEXT,
     UNCERTAIN_LANGUAGE,
-    PrepareText,
     TextSettings,
+    prepare_step,
 )
 from beam_pipelines.filtering.scores import REASON, ReadScores, WriteScores, find_scores
 from beam_pipelines.filtering.shards import MeasureShards, WriteShards, plan_shards
@@ -32,7 +27,6 @@ from beam_pipelines.records import LANGUAGE_FIELD, record_type_of
 from beam_pipelines.reporting import (
     KEPT,
     READ,
-    Limit,
     WriteExamples,
     WriteReport,
     check_bad_records,
@@ -60,7 +54,7 @@ EXAMPLES = "examples.md"
 # Names of other counts in reports, and of columns of the score files.
 _RESERVED = (
     *(READ, KEPT, UNCERTAIN_LANGUAGE, MISSING_TEXT, LANGUAGE_FIELD, REASON),
-    *list_reasons([], DUPLICATE_SPAN, DUPLICATE_SIDE),
+    *list_reasons([], DUPLICATE_SIDE),
 )
 
 
@@ -93,12 +87,9 @@ class FilterCorpus(beam.PTransform):
         batches, bad = self._read(begin)
         counted, limits = [], list(self.filters)
         if self.text is not None:
-            lines, unprepared, passages = batches | "Prepare" >> PrepareText(self.text, options)
-            deduplicate = RemoveDuplicateSpans(self.shuffle, options)
-            left, repeated = passages | "Deduplicate spans" >> deduplicate
-            batches = (lines, left) | "Sentences" >> beam.Flatten()
-            counted += [unprepared, repeated]
-            limits[:0] = [*self.text.limits(), Limit(DUPLICATE_SPAN, SENTENCES_PER_SPAN)]
+            batches, unprepared = batches | "Prepare" >> prepare_step(self.text, options)
+            counted.append(unprepared)
+            limits[:0] = self.text.limits()
         shards, languages = self._plan(batches)
         learned = self._learn(begin, batches)
         if isinstance(shards, beam.pvalue.AsDict) or (learned and self.text is not None):

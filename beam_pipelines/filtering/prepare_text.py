@@ -2,8 +2,9 @@
 
 The heuristics are those of Raffel et al. 2019, section 2.2. They drop, in this order, lines of a
 page by their language, whole pages, lines, and pages of which little is left. C4's list of bad
-words is not used (there is none of good quality for 109 languages), nor is its search for citation
-marks (they are removed with Wikipedia's markup). Then lines are dropped by their length (LaBSE,
+words is not used (there is none of good quality for 109 languages), nor are its searches for
+citation marks (they are removed with Wikipedia's markup) and for repeated spans of three sentences
+(`WriteShards` drops all repeated sentences). Then lines are dropped by their length (LaBSE,
 section 3.1), before they are split, so that all pieces of a line are kept or dropped together. Each
 filter declares its stage, see `beam_pipelines.filters`.
 """
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import apache_beam as beam
 
-from beam_pipelines.filtering.apply_filters import JobOptions, drop_step
+from beam_pipelines.filtering.apply_filters import JobOptions, by_reason, drop_step
 from beam_pipelines.filters import LENGTHS, LINES, PAGES, RESTS, Filter, find_reasons
 from beam_pipelines.records import HOLE, UNDETERMINED, Batch, Document, Record, Sentence
 from beam_pipelines.reporting import OTHER_LANGUAGE, Limit
@@ -56,8 +57,8 @@ class TextSettings(NamedTuple):
 
     def are_needed(self, files: Iterable[CorpusFile]) -> bool:
         """Whether these files are processed; if not, their lines are the sentences."""
-        of_lines = bool(self.split_sentences or self.c4)
-        return of_lines or any(file.format in PAGE_FORMATS for file in files)
+        of_lines = self.split_sentences or self.c4
+        return bool(of_lines or any(file.format in PAGE_FORMATS for file in files))
 
     def limits(self) -> list[Limit]:
         """Returns the reasons for which sentences may be dropped."""
@@ -90,34 +91,23 @@ class _Line:
         return [Sentence(piece, self.language) for piece in self.pieces]
 
 
-@beam.ptransform_fn
-def PrepareText(batches, settings: TextSettings, options: JobOptions):
-    """PCollection of `Batch` -> (batches of sentences, counted, lists of passages).
+def prepare_step(settings: TextSettings, options: JobOptions) -> beam.PTransform:
+    """Returns the step: batches of pages and lines -> (batches of sentences, counted).
 
-    Sentences from a common text (a page, or a line that is split) are returned as passages, others
-    and neighbours in batches. Counts, see `drop_step`, are of sentences, or lines if these are not
-    split.
+    Counts, see `drop_step`, are of sentences, or lines if these are not split.
     """
-    return batches | drop_step(_prepare, settings, options, outputs=["passages"])
+    return drop_step(_prepare, settings, options)
 
 
 def _prepare(batch: Batch, settings: TextSettings, options: JobOptions) -> Iterator:
-    first = batch.records[0]
-    if isinstance(first, Neighbours):
+    if isinstance(batch.records[0], Neighbours):
         # Read as such from lines, beside pages.
-        kept, dropped = [], collections.defaultdict(list)
         reasons = find_reasons(settings.of_stage(LENGTHS), batch.records)
-        for record, reason in zip(batch.records, reasons, strict=True):
-            (kept if reason is None else dropped[reason]).append(record)
-        yield from by_language([kept])
+        dropped = by_reason(batch.records, reasons)
+        yield from by_language([dropped.pop(None, [])])
     else:
         passages, dropped = prepare(batch, settings)
-        if settings.neighbours:
-            yield from by_language(map(find_neighbours, passages))
-        elif not (settings.splits(batch) or isinstance(first, Document)):
-            yield from by_language(passages)
-        elif passages:
-            yield beam.pvalue.TaggedOutput("passages", passages)
+        yield from by_language(map(find_neighbours, passages) if settings.neighbours else passages)
     yield from options.report_dropped(dropped, as_read=True)
 
 

@@ -30,7 +30,6 @@ _MAX_HELD_BYTES = 32_000_000
 # Memory overhead of a value.
 _BYTES_PER_VALUE = 50
 _VALUES = ListCoder(BytesCoder())
-HASH_BYTES = 16
 
 # Packed values, or where they are: path, first byte, number of bytes.
 Parcel = bytes | tuple[str, int, int]
@@ -131,8 +130,8 @@ class _Pack(beam.DoFn):
 
 
 def hash_of(data: bytes) -> bytes:
-    """Returns a hash of HASH_BYTES bytes, which determines a record's position in the output."""
-    return hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
+    """Returns a hash of 16 bytes, which determines a record's position in the output."""
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def random_number_of(data: bytes, seed: int) -> int:

@@ -16,7 +16,7 @@ import time
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from beam_pipelines.filters.length_ratio import LengthRatio
+from beam_pipelines.filters.lengths import LengthRatio
 from beam_pipelines.records import Pair
 from benchmarks import make_parser
 from labse_tf.errors import InputError

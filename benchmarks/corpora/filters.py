@@ -22,11 +22,9 @@ from importlib import resources
 from pathlib import Path
 
 from beam_pipelines.filters import Filter
-from beam_pipelines.filters.character_limits import TooLong, TooShort
-from beam_pipelines.filters.copies import SimilarSides
-from beam_pipelines.filters.length_ratio import LengthRatio
-from beam_pipelines.filters.markup import Markup
-from beam_pipelines.filters.numbers_disagree import NumbersDisagree
+from beam_pipelines.filters.lengths import LengthRatio, TooLong, TooShort
+from beam_pipelines.filters.shares import Markup
+from beam_pipelines.filters.sides import NumbersDisagree, SimilarSides
 from beam_pipelines.filters.wrong_language import WrongLanguage
 from beam_pipelines.filters.wrong_script import WrongScript
 from beam_pipelines.reading.readers import in_batches, read_file

@@ -1,15 +1,15 @@
 """Word counts against a hand computation, and the vocabulary command."""
 
-import gzip
 import json
+import shutil
 
 import pytest
+from text_files import write_lines
 
 from beam_pipelines import build_vocab, word_counts
 from beam_pipelines.word_counts import Settings, WordCounter
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import CorpusFile
 from vocab import wordpiece_file
 from vocab.basic_tokenizer import split_words
 
@@ -17,15 +17,13 @@ from vocab.basic_tokenizer import split_words
 @pytest.fixture
 def corpus(tmp_path):
     folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "de.tsv").write_text("the cat\tdie Katze\nthe dog\tder Hund\n")
-    with gzip.open(folder / "de.txt.gz", "wt") as file:
-        file.write("die die die cat\n")
-    (folder / "sw.tsv").write_text(f"the cat\tpaka {'w' * 51}\n")
+    write_lines(folder / "de.tsv", ["the cat\tdie Katze", "the dog\tder Hund"])
+    write_lines(folder / "de.txt.gz", ["die die die cat"])
+    write_lines(folder / "sw.tsv", [f"the cat\tpaka {'w' * 51}"])
     return folder
 
 
-def test_counts_without_smoothing(corpus, monkeypatch):
+def test_counts_with_and_without_smoothing(corpus, monkeypatch):
     counted = word_counts.count([str(corpus)], Settings(1.0))
     # Two of "cat" are English, one is German.
     once = dict.fromkeys(("Hund", "Katze", "der", "dog", "paka"), 1)
@@ -36,13 +34,10 @@ def test_counts_without_smoothing(corpus, monkeypatch):
     # Many small bundles count the same.
     monkeypatch.setattr(word_counts, "_MAX_WORDS_HELD", 0)
     assert word_counts.count([str(corpus)], Settings(1.0)) == counted
-
-
-def test_counts_with_smoothing(corpus):
-    """All languages alike: 15 tokens, so each language gets 5."""
+    # All languages alike: 15 tokens, so each language gets 5. English words weigh 5/6, German ones
+    # 5/8, Swahili ones 5. So "the" has 3 * 5/6 = 2.5, rounded to even, "die" 4 * 5/8 = 2.5, "cat"
+    # 2 * 5/6 + 1 * 5/8 = 2.29.
     counted = word_counts.count([str(corpus)], Settings(0.0))
-    # English words weigh 5/6, German ones 5/8, Swahili ones 5. So "the" has 3 * 5/6 = 2.5, rounded
-    # to even, "die" 4 * 5/8 = 2.5, "cat" 2 * 5/6 + 1 * 5/8 = 2.29.
     once = dict.fromkeys(("Hund", "Katze", "der", "dog"), 1)
     assert counted.words == {"paka": 5, "the": 2, "die": 2, "cat": 2, **once}
 
@@ -53,17 +48,14 @@ def test_minimum_count_and_length_and_shards_read_back(corpus, tmp_path, monkeyp
     counted = word_counts.count([str(corpus)], settings, folder=folder)
     assert list(counted.words.items()) == [("die", 4), ("cat", 3), ("the", 3)]
     assert counted.too_long == {"de": 2, "sw": 2}
-    lines = []
-    for path in folder.glob("words-?????-of-00003.tsv"):
-        found = path.read_text("utf-8").splitlines()
-        assert found == sorted(found) != []
-        lines += found
-    assert sorted(lines) == ["cat\t3", "die\t4", "the\t3"]
-    others = {path.name for path in folder.iterdir()} - {
-        *map("words-0000{}-of-00003.tsv".format, range(3))
-    }
+    shards = {*folder.glob("words-?????-of-00003.tsv")}
+    lines = [path.read_text("utf-8").splitlines() for path in shards]
+    assert all(found == sorted(found) != [] for found in lines)
+    assert sorted(sum(lines, [])) == ["cat\t3", "die\t4", "the\t3"]
+    others = {path.name for path in {*folder.iterdir()} - shards}
     assert others == {"totals.json", "settings.json"}
-    again = word_counts.count([str(corpus)], settings, folder=folder, max_words=2)
+    monkeypatch.setattr(word_counts, "_MAX_WORDS", 2)
+    again = word_counts.count([str(corpus)], settings, folder=folder)
     assert list(again.words.items()) == [("die", 4), ("cat", 3)]
     assert again.distinct == 3
 
@@ -88,26 +80,21 @@ def test_vocab_build_keeps_counts_and_uses_them_again(corpus, tmp_path, caplog, 
     assert out.read_bytes() == (tmp_path / "again").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_what_is_refused(corpus, tmp_path, capfd):
+    command = ["vocab", "build", str(corpus), "--counts", f"{tmp_path}/counts"]
+    for options, message in (
         (["--vocab-size", "100"], "--vocab-size 100 is too small"),
         (["--max-unique-chars", "300000"], "is too small"),
         (["--smoothing-exponent", "1.5"], "--smoothing-exponent is 1.5"),
         (["--min-word-count", "99999"], "no words are left"),
-    ],
-)
-def test_impossible_numbers(corpus, tmp_path, capfd, options, message):
-    out = tmp_path / "vocab.txt"
-    assert main(["vocab", "build", str(corpus), "--out", str(out), *options]) == 2
-    assert message in capfd.readouterr().err.splitlines()[-1]
-    assert not out.exists()
-
-
-def test_vocab_build_with_bad_input(corpus, tmp_path):
-    (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
-    with pytest.raises(InputError, match="invalid UTF-8"):
-        build_vocab.run([str(corpus)], str(tmp_path / "v"), counts=str(tmp_path / "counts"))
+        ([], "fr.txt:1: invalid UTF-8"),
+    ):
+        if "UTF-8" in message:
+            shutil.rmtree(tmp_path / "counts")
+            (corpus / "fr.txt").write_bytes(b"caf\xe9\n")
+        assert main([*command, "--out", f"{tmp_path}/vocab.txt", *options]) == 2
+        assert message in capfd.readouterr().err.splitlines()[-1]
+        assert not (tmp_path / "vocab.txt").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
@@ -146,13 +133,10 @@ def test_counter_splits_as_split_words(multilingual_sentences, monkeypatch, held
     assert counter.take() == {}
 
 
-@pytest.mark.parametrize(
-    ("text_bytes", "shards"), [(1, 32), (99 * 64_000_000 + 1, 100), (10**15, 4096)]
-)
-def test_plan_of_shards(monkeypatch, text_bytes, shards):
-    monkeypatch.setattr(word_counts, "text_bytes", lambda file: text_bytes)
-    file = CorpusFile("de.txt", "de", "monolingual", "text")
-    assert word_counts.plan_word_shards([file]) == shards
+def test_plan_of_shards(monkeypatch):
+    monkeypatch.setattr(word_counts, "text_bytes", lambda size: size)
+    sizes = (1, 99 * 64_000_000 + 1, 10**15)
+    assert [word_counts.plan_word_shards([size]) for size in sizes] == [32, 100, 4096]
 
 
 def test_kept_counts_of_anything_else_are_refused(corpus, tmp_path):

@@ -34,8 +34,6 @@ VOCABULARY = {"vocab_size": 400, "max_unique_chars": 100}
 def corpus(tmp_path_factory):
     """Pairs in 6 languages and text in 7."""
     folder = tmp_path_factory.mktemp("corpus")
-    (folder / "pairs").mkdir()
-    (folder / "text").mkdir()
     for language in LANGUAGES:
         sentences = sentences_of(language)
         write_lines(folder / "text" / f"{language}.txt", sentences * 3)
@@ -45,24 +43,18 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def test_bitext_in_a_store(corpus, tmp_path):
+def test_pairs_and_vectors_in_a_store(corpus, model_dir, tmp_path):
     options = {"unique_side": "source", "scores": True, "max_per_language": 20}
     here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "clean"), **options)
-    with s3() as store:
-        inputs = store.upload(corpus / "pairs", "pairs")
-        arguments = [*SHARED[:2], *store.options]
-        there = filter_bitext.run([inputs], f"{store.url}/clean", beam_options=arguments, **options)
-        assert there == here
-        assert store.content("clean") == content_of(tmp_path / "clean")
-
-
-def test_vectors_in_a_store(corpus, model_dir, tmp_path):
     text, shards = str(corpus / "text"), {"sentences_per_shard": 100}
     embed_texts.run([text], str(tmp_path / "vectors"), model=str(model_dir), **shards)
     with s3() as store:
-        text, model = store.upload(corpus / "text", "text"), store.upload(model_dir, "model")
-        shards["beam_options"] = [*SHARED[:2], *store.options]
-        embed_texts.run([text], f"{store.url}/vectors", model=model, **shards)
+        inputs, beam = store.upload(corpus, "in"), {"beam_options": [*SHARED[:2], *store.options]}
+        there = filter_bitext.run([f"{inputs}/pairs"], f"{store.url}/clean", **options, **beam)
+        assert there == here
+        assert store.content("clean") == content_of(tmp_path / "clean")
+        model, vectors = store.upload(model_dir, "model"), f"{store.url}/vectors"
+        embed_texts.run([f"{inputs}/text"], vectors, model=model, **shards, **beam)
         kept, expected = store.content("vectors"), content_of(tmp_path / "vectors")
         assert kept.pop("report.json") != expected.pop("report.json")  # The model's path.
         assert kept == expected
@@ -93,14 +85,8 @@ def test_data_selection(corpus, cds_run, tmp_path):
     assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
 
 
-def test_local_paths_are_refused_unless_they_are_shared(corpus, tmp_path):
-    with pytest.raises(InputError, match="cannot reach"):
-        filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "out"), beam_options=SHARED[:2])
-
-
 def test_bad_input_ends_the_job_at_once(tmp_path):
-    broken = tmp_path / "de.tsv"
-    broken.write_text("A house.\tEin Haus.\nno tab\n", "utf-8")
+    broken = write_lines(tmp_path / "de.tsv", ["A house.\tEin Haus.", "no tab"])
     with pytest.raises(InputError, match="one column") as caught:
         filter_bitext.run([str(broken)], str(tmp_path / "out"), beam_options=SHARED)
     assert (caught.value.path, caught.value.line) == (str(broken), 2)

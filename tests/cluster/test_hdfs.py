@@ -34,7 +34,6 @@ def options():
 @pytest.fixture
 def corpus(tmp_path, options):
     """The same pairs on disk and in HDFS."""
-    (tmp_path / "in").mkdir()
     for language in FOREIGN:
         pairs = map("\t".join, zip(sentences_of("en"), sentences_of(language), strict=True))
         path = write_lines(tmp_path / "in" / f"{language}.tsv", [*pairs] * 3)
@@ -78,7 +77,6 @@ def test_pairs_then_a_vocabulary(options, corpus, tmp_path, engine):
 
 def test_vectors_by_a_model_in_hdfs(options, model_dir, tmp_path):
     text = tmp_path / "text"
-    text.mkdir()
     for language in FOREIGN:
         write_lines(text / f"{language}.txt", sentences_of(language))
     for folder, name in ((text, "text"), (model_dir, "model")):

@@ -42,3 +42,12 @@ def content_of(folder):
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+def read_corpus(path, kind=None):
+    """The records of all corpus files at a path."""
+    from beam_pipelines.reading.readers import read_file
+    from labse_tf.files.corpus_files import find_corpus_files
+
+    files = find_corpus_files([str(path)], kind=kind)
+    return [record for file in files for record in read_file(file)]

@@ -1,11 +1,10 @@
 """Lines that are too short or too long are dropped whole, before they are split into sentences."""
 
 import pytest
+from text_files import read_corpus, write_lines
 
 from beam_pipelines import filter_monolingual
-from beam_pipelines.reading.readers import read_file
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import SHARD, find_corpus_files
 
 
 def sentence(number, length):
@@ -28,19 +27,6 @@ READ = {"long_line": 60 + 50, "short_line": 2}
 KEPT = 50 + 2 + 2
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Runs a job and returns its report; its output is in a folder of the name."""
-    assert [len(one) for one in LINES] == [5000, 6000, 5001, 30, 9, 10]
-    path = tmp_path / "en.txt"
-    path.write_text("".join(f"{one}\n" for one in LINES), "utf-8")
-
-    def run(name, inputs=path, **options):
-        return filter_monolingual.run([str(inputs)], str(tmp_path / name), **options)
-
-    return run
-
-
 def assert_by_hand(report, expected, kept):
     row = report["languages"]["en"]
     dropped = {reason: number for reason, number in row["dropped"].items() if number}
@@ -48,13 +34,18 @@ def assert_by_hand(report, expected, kept):
     assert row["read"] == kept + sum(expected.values())
 
 
-def test_lines_that_are_split(tmp_path, run):
+def test_lines_that_are_split_and_lines_that_stay_whole(tmp_path):
+    assert [len(one) for one in LINES] == [5000, 6000, 5001, 30, 9, 10]
+    path = write_lines(tmp_path / "en.txt", LINES)
+
+    def run(name, inputs=path, **options):
+        return filter_monolingual.run([str(inputs)], str(tmp_path / name), **options)
+
     report = run("out", split_sentences=True, scores=True)
     assert_by_hand(report, READ, KEPT)
     thresholds = report["thresholds"]
     assert (thresholds["short_line"], thresholds["long_line"]) == (10, 5000)
-    files = [one for one in find_corpus_files([f"{tmp_path}/out"]) if one.format == SHARD]
-    found = {record.text for file in files for record in read_file(file)}
+    found = {record.text for record in read_corpus(tmp_path / "out")}
     assert {"Yes.", "It rains in the old town.", "Oh?", "Is it."} < found
     # No piece of a line that is too long is kept.
     assert not found.intersection(LONG.replace(". ", ".\n").split("\n"))
@@ -62,8 +53,5 @@ def test_lines_that_are_split(tmp_path, run):
     assert_by_hand(run("moved", **scores), {}, KEPT)
     with pytest.raises(InputError, match="limit lines, but these scores are of sentences"):
         run("none", min_characters=5, **scores)
-
-
-def test_lines_that_stay_whole(run):
-    """A line is a record: the reasons are those of records."""
-    assert_by_hand(run("out"), {"too_long": 2, "too_short": 1}, 3)
+    # A line is a record: the reasons are those of records.
+    assert_by_hand(run("whole"), {"too_long": 2, "too_short": 1}, 3)

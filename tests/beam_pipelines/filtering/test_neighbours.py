@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from text_files import read_corpus, write_lines
 
 from beam_pipelines.filtering.prepare_text import TextSettings, find_neighbours, prepare
 from beam_pipelines.filters import LINES
-from beam_pipelines.filters.character_limits import TooShort
-from beam_pipelines.reading.readers import read_file
+from beam_pipelines.filters.lengths import TooShort
 from beam_pipelines.records import Batch, Document
 from labse_tf.cli.main import main
-from labse_tf.files.corpus_files import find_corpus_files
-from labse_tf.files.record_kinds import NEIGHBOURS, Neighbours
+from labse_tf.files.record_kinds import Neighbours
 
 DOCUMENTS = {
     "de": [
@@ -49,60 +47,36 @@ def filter_neighbours(folder, out, *options):
     return main([*command, *options])
 
 
-def read_all(out):
-    files = find_corpus_files([str(out)], kind=NEIGHBOURS)
-    return [record for file in files for record in read_file(file)]
-
-
-@pytest.fixture
-def clean(tmp_path):
-    """Made of text, and of a page beside it."""
-    folder = tmp_path / "documents"
-    folder.mkdir()
+def test_text_and_pages(tmp_path):
+    clean, folder = tmp_path / "out", tmp_path / "documents"
     for language, lines in DOCUMENTS.items():
-        (folder / f"{language}.txt").write_text("\n".join(lines) + "\n", "utf-8")
-    (folder / "ruwiki-latest-pages-articles.xml").write_text(
-        "<mediawiki><page><title>T</title><ns>0</ns><id>1</id><revision><id>2</id>"
-        f"<text>{' '.join(PAGE)}</text></revision></page></mediawiki>",
-        "utf-8",
-    )
-    assert filter_neighbours(folder, tmp_path / "out") == 0
-    return tmp_path / "out"
-
-
-def test_text_and_pages(clean):
-    found = read_all(clean)
+        write_lines(folder / f"{language}.txt", lines)
+    page = "<mediawiki><page><title>T</title><ns>0</ns><id>1</id><revision><id>2</id>"
+    page += f"<text>{' '.join(PAGE)}</text></revision></page></mediawiki>"
+    write_lines(folder / "ruwiki-latest-pages-articles.xml", [page])
+    assert filter_neighbours(folder, clean) == 0
+    found = read_corpus(clean)
     assert len(found) == len(PAIRS) and set(found) == PAIRS
     report = json.loads((clean / "report.json").read_text())
     dropped = report["languages"]["de"]["dropped"]
     assert report["languages"]["de"]["read"] == 6
     assert (dropped["short_line"], dropped["duplicate"], sum(dropped.values())) == (2, 1, 3)
     assert filter_neighbours(clean, clean.with_name("again")) == 0
-    assert set(read_all(clean.with_name("again"))) == PAIRS
+    assert set(read_corpus(clean.with_name("again"))) == PAIRS
 
 
-def test_a_line_that_cannot_be_read_is_a_break(tmp_path):
-    path = tmp_path / "de.txt"
-    lines = [b"Der erste Satz steht hier.", b"Gr\xfc\xdfe aus Wien.", b"Der dritte Satz steht da."]
-    path.write_bytes(b"\n".join([*lines, b"Und der vierte danach."]) + b"\n")
-    assert filter_neighbours(path, tmp_path / "out", "--max-bad-records", "1") == 0
-    expected = Neighbours("Der dritte Satz steht da.", "Und der vierte danach.", "de")
-    assert read_all(tmp_path / "out") == [expected]
-
-
-def test_both_sentences_must_be_in_the_language(tmp_path):
+def test_a_line_that_cannot_be_read_or_is_in_another_language_is_a_break(tmp_path):
     english = "This sentence is in another language than the others."
     german = "Dieser Satz ist in der Sprache, die der Name der Datei nennt."
     other = "Auch dieser Satz ist auf Deutsch geschrieben, wie der erste."
-    path = tmp_path / "de.txt"
-    path.write_text("\n".join([german, english, german, other, english]) + "\n", "utf-8")
-    assert filter_neighbours(path, tmp_path / "out", "--identify") == 0
-    assert read_all(tmp_path / "out") == [Neighbours(german, other, "de")]
-
-
-def test_sentences_are_not_split(tmp_path, capfd):
-    assert filter_neighbours(tmp_path, tmp_path / "out", "--split-sentences") != 0
-    assert "leave out --split-sentences" in capfd.readouterr().err
+    lines = [german, "Grüße aus Wien.", german, english, german, other, english]
+    path = write_lines(tmp_path / "de.txt", lines)
+    path.write_bytes(path.read_bytes().replace("üße".encode(), b"\xfc\xdfe"))
+    options = ("--max-bad-records", "1", "--identify")
+    assert filter_neighbours(path, tmp_path / "out", *options) == 0
+    assert read_corpus(tmp_path / "out") == [Neighbours(german, other, "de")]
+    # Each line is a sentence.
+    assert filter_neighbours(path, tmp_path / "two", "--split-sentences") == 2
 
 
 def settings_of(*filters):

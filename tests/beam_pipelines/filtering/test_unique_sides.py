@@ -4,12 +4,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from text_files import read_corpus, write_lines
 
 from beam_pipelines import filter_bitext
 from beam_pipelines.filtering.unique_sides import SOURCE, TARGET, choose_by_side, plan_parts
-from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records import Pair
-from labse_tf.files.corpus_files import SHARD, find_corpus_files
+from labse_tf.files.corpus_files import find_corpus_files
 
 ROWS = [
     ("Good morning.", "Guten Morgen."),
@@ -21,23 +21,17 @@ ROWS = [
 
 
 def write(folder, rows):
-    folder.mkdir()
-    (folder / "de.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in rows), "utf-8")
-    return str(folder)
+    return str(write_lines(folder / "de.tsv", map("\t".join, rows)))
 
 
 def kept(out):
-    files = [file for file in find_corpus_files([str(out)]) if file.format == SHARD]
-    return {pair[:2] for file in files for pair in read_file(file)}
+    return {pair[:2] for pair in read_corpus(out)}
 
 
 @pytest.mark.parametrize(
     ("side", "most", "dropped"),
-    [
-        ("either", 1, 3),
-        pytest.param("source", 2, 1, marks=pytest.mark.slow),
-        pytest.param("target", 1, 1, marks=pytest.mark.slow),
-    ],
+    [("either", 1, 3)]
+    + [pytest.param(*one, marks=pytest.mark.slow) for one in (("source", 2, 1), ("target", 1, 1))],
 )
 def test_unique_sides(tmp_path, side, most, dropped):
     inputs = [write(tmp_path / "in", [*ROWS, *ROWS[:1] * 2])]
@@ -48,15 +42,13 @@ def test_unique_sides(tmp_path, side, most, dropped):
     assert total["dropped"]["duplicate"] == 2 * first_is_kept
     assert total["dropped"]["duplicate_side"] == dropped + 2 * (not first_is_kept)
     assert total["kept"] == len(ROWS) - dropped == len(kept(tmp_path / "out"))
-    assert ("## duplicate_side" in (tmp_path / "out/examples.md").read_text()) is bool(dropped)
-    # The order decides nothing, and nor does it whether the scores are read again.
-    again = [write(tmp_path / "again", ROWS[::-1])]
-    filter_bitext.run(again, str(tmp_path / "scored"), scores=True, **options)
-    assert kept(tmp_path / "scored") == kept(tmp_path / "out")
-    scores = [str(tmp_path / "scored/scores")]
-    filter_bitext.run(scores, str(tmp_path / "rescored"), from_scores=True, **options)
-    assert kept(tmp_path / "rescored") == kept(tmp_path / "out")
-    assert pq.read_table(tmp_path / "scored/scores/de").num_rows == len(ROWS)
+    assert "## duplicate_side" in (tmp_path / "out/examples.md").read_text()
+    # Neither the order matters, nor whether scores are read again.
+    again, scored = [write(tmp_path / "again", ROWS[::-1])], tmp_path / "scored"
+    filter_bitext.run(again, str(scored), scores=True, **options)
+    filter_bitext.run([f"{scored}/scores"], str(tmp_path / "two"), from_scores=True, **options)
+    assert kept(scored) == kept(tmp_path / "two") == kept(tmp_path / "out")
+    assert pq.read_table(scored / "scores/de").num_rows == len(ROWS)
 
 
 def test_parts_are_planned_by_size(tmp_path, monkeypatch):
@@ -79,8 +71,8 @@ def test_no_side_is_shared_by_more(pairs, most):
         sides = [" ".join(pair[side].lower().split()) for pair in set(left)]
         assert all(sides.count(text) <= most for text in sides)
     # Every group keeps as many as it may.
-    sources = [" ".join(pair.source.lower().split()) for pair in set(pairs)]
-    by_source = {
-        " ".join(pair.source.lower().split()) for pair in choose_by_side(pairs, SOURCE, most)
-    }
-    assert by_source == set(sources)
+    sources, by_source = (
+        {" ".join(pair.source.lower().split()) for pair in some}
+        for some in (pairs, choose_by_side(pairs, SOURCE, most))
+    )
+    assert by_source == sources

@@ -12,6 +12,7 @@ from repository import ROOT
 from beam_pipelines import filter_bitext, filter_monolingual
 from beam_pipelines.filtering.choose_filters import find_filters, options_of
 from labse_tf.cli.main import main
+from labse_tf.errors import InputError
 from labse_tf.files.record_kinds import BITEXT, MONOLINGUAL
 
 # The example of the documentation.
@@ -50,9 +51,8 @@ def test_a_users_filter_travels_to_other_processes(folder):
 
 def test_its_limit_moves_without_scoring_again_and_sentences_have_it_too(folder):
     filter_bitext.run(["de.tsv"], "out", filters=["my_filters:NoShouting"], scores=True)
-    again = filter_bitext.run(
-        ["out/scores"], "again", filters=["my_filters:NoShouting=0.5"], from_scores=True
-    )
+    own = {"filters": ["my_filters:NoShouting=0.5"]}
+    again = filter_bitext.run(["out/scores"], "again", from_scores=True, **own)
     assert again["total"]["dropped"]["shouting"] == 2
     (folder / "de.txt").write_text("Guten Morgen!\nGUTEN MORGEN!\n", "utf-8")
     report = filter_monolingual.run(["de.txt"], "lines", filters=["my_filters:NoShouting"])
@@ -87,18 +87,15 @@ def test_what_is_no_filter_ends_the_command_before_the_job(folder, capsys, name,
     assert not (folder / "out").exists()
 
 
-def test_two_of_the_same_name(folder, capsys):
-    arguments = ["--filter", "my_filters:NoShouting", "--filter", "my_filters:NoShouting=0.1"]
-    assert main(["corpus", "filter-bitext", "de.tsv", "--out", "out", *arguments]) == 2
-    assert "my_filters:NoShouting=0.1: its name" in capsys.readouterr().err
-
-
-def test_any_class_will_do(folder):
+def test_any_class_will_do_but_names_are_taken_once(folder):
     own = f"{BARE}\n  def score(self, pairs): return [len(p.target) for p in pairs]"
     own += "\n  def accept(self, score): return score > 10"
     (folder / "my_filters.py").write_text(own, "utf-8")
     report = filter_bitext.run(["de.tsv"], "out", filters=["my_filters:Bare"])
     assert report["total"]["dropped"]["bare"] == 3
+    with pytest.raises(InputError, match="its name") as caught:
+        filter_bitext.run(["de.tsv"], "two", filters=["my_filters:Bare"] * 2)
+    assert caught.value.path == "my_filters:Bare"
 
 
 def test_every_option_belongs_to_one_filter():

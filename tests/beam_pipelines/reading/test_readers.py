@@ -6,15 +6,13 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from text_files import write_lines
+from text_files import read_corpus, write_lines
 
 from beam_pipelines.filtering import shards
 from beam_pipelines.reading import readers
-from beam_pipelines.reading.readers import read_file
 from beam_pipelines.records import Pair, Sentence, encode_example, write_records
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.files.corpus_files import find_corpus_files
 
 ENGLISH = ["Good morning.", "Where is the station?", "The water is cold."]
 FOREIGN = {
@@ -44,68 +42,46 @@ def write_tfrecord(path, rows):
         write_records(stream, [encode_example(row) for row in rows])
 
 
-def read(path, kind=None):
-    return [
-        record for file in find_corpus_files([str(path)], kind=kind) for record in read_file(file)
-    ]
-
-
 def test_moses(tmp_path):
     for language, *sides in (
         ("de", "News.de-en.de", "News.de-en.en"),
         ("ar", "tatoeba.ara-eng.ara.gz", "tatoeba.ara-eng.eng.gz"),
         ("hi", "N.en-hi_IN.hi_IN", "N.en-hi_IN.en"),
     ):
-        (tmp_path / language).mkdir()
         names = [tmp_path / language / side for side in sides]
         for name, texts in zip(names, (FOREIGN[language], ENGLISH), strict=True):
             write_lines(name, texts)
-        assert read(tmp_path / language) == read(names[1]) == pairs_of(language)
-
-
-def test_an_empty_side_of_a_moses_pair_is_left_to_the_filters(tmp_path):
-    (tmp_path / "N.de-en.de").write_text("Guten Morgen.\n\n")
-    (tmp_path / "N.de-en.en").write_text("Good morning.\nNothing.\n")
-    assert read(tmp_path)[1] == Pair("Nothing.", "", "de")
-
-
-@pytest.mark.parametrize(
-    ("foreign", "english", "fault", "message"),
-    [
+        assert read_corpus(tmp_path / language) == read_corpus(names[1]) == pairs_of(language)
+    # An empty side is left to the filters.
+    (tmp_path / "de/News.de-en.de").write_text("Guten Morgen.\n\n\n")
+    assert read_corpus(tmp_path / "de")[1] == Pair(ENGLISH[1], "", "de")
+    for foreign, english, fault, message in (
         (b"a\nb\n", b"a\nb\nc\n", "N.de-en.de", ":2: the last line, but .*N.de-en.en has more"),
         (b"a\nb\nc\n", b"a\nb\n", "N.de-en.en", ":2: the last line, but .*N.de-en.de has more"),
         (b"", b"a\n", "N.de-en.de", "the file is empty"),
-    ],
-)
-def test_bad_moses_pairs(tmp_path, foreign, english, fault, message):
-    (tmp_path / "N.de-en.de").write_bytes(foreign)
-    (tmp_path / "N.de-en.en").write_bytes(english)
-    with pytest.raises(InputError, match=message) as caught:
-        read(tmp_path)
-    assert caught.value.path == str(tmp_path / fault)
+    ):
+        (tmp_path / "N.de-en.de").write_bytes(foreign)
+        (tmp_path / "N.de-en.en").write_bytes(english)
+        with pytest.raises(InputError, match=message) as caught:
+            read_corpus(tmp_path / fault)
+        assert caught.value.path == str(tmp_path / fault)
 
 
-def test_parquet_of_one_language(tmp_path):
+def test_parquet(tmp_path):
     (tmp_path / "a").mkdir()
     write_parquet(tmp_path / "a" / "ja.parquet", text=FOREIGN["ja"], other=[1, 2, 3])
     write_parquet(tmp_path / "ja.parquet", src_raw=ENGLISH, tgt_raw=FOREIGN["ja"])
-    assert read(tmp_path / "a") == sentences_of("ja")
-    assert read(tmp_path / "ja.parquet") == pairs_of("ja")
-
-
-def test_parquet_of_several_languages(tmp_path):
-    """Codes of the column go before the file's name, which stands in where there is none."""
+    assert read_corpus(tmp_path / "a") == sentences_of("ja")
+    assert read_corpus(tmp_path / "ja.parquet") == pairs_of("ja")
+    # Codes of the column go before the file's name, which stands in where there is none.
+    codes = [None, "hin", "pt_BR", "xx"]
     write_parquet(
         tmp_path / "de.parquet",
         text=[" Hallo ", "नमस्ते", "Olá", "Bonjorn"],
-        language_code=pa.array([None, "hin", "pt_BR", "xx"]).dictionary_encode(),
+        language_code=pa.array(codes).dictionary_encode(),
     )
-    assert read(tmp_path) == [
-        Sentence("Hallo", "de"),
-        Sentence("नमस्ते", "hi"),
-        Sentence("Olá", "pt"),
-        Sentence("Bonjorn", "xx"),
-    ]
+    expected = [("Hallo", "de"), ("नमस्ते", "hi"), ("Olá", "pt"), ("Bonjorn", "xx")]
+    assert read_corpus(tmp_path / "de.parquet") == [Sentence(*one) for one in expected]
 
 
 @pytest.mark.parametrize(
@@ -125,25 +101,22 @@ def test_bad_parquet(tmp_path, name, kind, columns, message):
     path = tmp_path / f"{name}.parquet"
     write_parquet(path, **columns)
     with pytest.raises(InputError, match=message) as caught:
-        read(path, kind)
+        read_corpus(path, kind)
     assert caught.value.path == str(path)
     for content in (b"", b"PAR1 but no more than that PAR1"):
         path.write_bytes(content)
         with pytest.raises(InputError, match="the Parquet file cannot be read"):
-            read(path)
+            read_corpus(path)
 
 
-@pytest.mark.parametrize("name", ["de.tfrecord", "data.tfrecord.gz"])
-def test_tfrecords(tmp_path, name):
-    code = {} if name.startswith("de") else {"language_code": "deu"}
-    write_tfrecord(tmp_path / name, [{"text": text, **code} for text in FOREIGN["de"]])
-    assert read(tmp_path) == sentences_of("de")
-    rows = [{"src_raw": pair.source, "tgt_raw": pair.target, **code} for pair in pairs_of("de")]
-    write_tfrecord(tmp_path / name, rows)
-    assert read(tmp_path) == pairs_of("de")
-
-
-def test_bad_tfrecords(tmp_path):
+def test_tfrecords(tmp_path):
+    for name, code in (("de.tfrecord", {}), ("data.tfrecord.gz", {"language_code": "deu"})):
+        path = tmp_path / name
+        write_tfrecord(path, [{"text": text, **code} for text in FOREIGN["de"]])
+        assert read_corpus(path) == sentences_of("de")
+        rows = [{"src_raw": one.source, "tgt_raw": one.target, **code} for one in pairs_of("de")]
+        write_tfrecord(path, rows)
+        assert read_corpus(path) == pairs_of("de")
     for name, kind, rows, message in (
         ("x", None, [{"text": "a", "language_code": "de"}, {"text": "b"}], "record 2: no .*name"),
         ("de", None, [{"src_raw": "a"}], "record 1: no feature 'tgt_raw'"),
@@ -152,7 +125,7 @@ def test_bad_tfrecords(tmp_path):
         path = tmp_path / f"{name}.tfrecord"
         write_tfrecord(path, rows)
         with pytest.raises(InputError, match=message) as caught:
-            read(path, kind)
+            read_corpus(path, kind)
         assert caught.value.path == str(path)
 
 
@@ -180,7 +153,7 @@ def test_filters_count_what_is_of_other_languages(tmp_path, monkeypatch):
     assert report["languages"]["de"] == {"read": 4, "kept": 4, "dropped": none}
     assert len(list((out / "bitext" / "de").iterdir())) == 2
     kept = [row for row in rows if row.language != "xx"]
-    assert sorted(read(out)) == sorted([*kept, Pair("Good evening.", "Guten Abend.", "de")])
+    assert sorted(read_corpus(out)) == sorted([*kept, Pair("Good evening.", "Guten Abend.", "de")])
 
 
 def test_languages_that_are_not_the_papers_are_kept(tmp_path, capfd):
@@ -197,7 +170,8 @@ def test_languages_that_are_not_the_papers_are_kept(tmp_path, capfd):
     }
     assert report["unchecked"] == {"crh-Latn": ["wrong_language"], "mfe": ["wrong_language"]}
     assert sorted(path.name for path in (out / "bitext").iterdir()) == ["ba", "crh-Latn", "mfe"]
-    assert sorted(read(out))[0] == Pair("Good morning, all.", "Sabanız hayırlı olsun.", "crh-Latn")
+    crimean = Pair("Good morning, all.", "Sabanız hayırlı olsun.", "crh-Latn")
+    assert sorted(read_corpus(out))[0] == crimean
     assert "mfe: not checked, for want of knowledge of the language" in capfd.readouterr().out
 
 

@@ -16,6 +16,7 @@ from beam_pipelines.records import Document
 from labse_tf.errors import InputError
 from labse_tf.files.corpus_files import describe
 
+INFO = WarcRecordType.warcinfo
 OK = b"HTTP/1.1 200 OK\r\n"
 HTML = OK + b"Content-Type: text/html; charset=UTF-8\r\n\r\n"
 
@@ -43,7 +44,7 @@ def corpus_file(tmp_path, name, *records):
 
 @pytest.mark.parametrize("name", ["x.warc.wet.gz", "x.wet", "x.wet.gz"])
 def test_wet(tmp_path, name):
-    info = record(b"isPartOf: CC-MAIN", kind=WarcRecordType.warcinfo)
+    info = record(b"isPartOf: CC-MAIN", kind=INFO)
     file = corpus_file(tmp_path, name, info, *map(wet, PARAGRAPHS.values()))
     assert list(read_file(file)) == [Document(text, "und") for text in PARAGRAPHS.values()]
 
@@ -68,26 +69,25 @@ def test_warc(tmp_path, name):
     assert [document.text.split("\n") for document in read_file(file)] == paragraphs
 
 
+LINES = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
+BODY = page(LINES).encode()
+
+
 def test_main_and_other_text():
-    paragraphs = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
-    html = page(paragraphs).encode()
-    assert main_text(html).split("\n") == paragraphs
-    main, other = main_and_other_lines(html)
-    assert main == paragraphs
-    assert "Copyright 2020" in other
+    assert main_text(BODY).split("\n") == LINES
+    main, other = main_and_other_lines(BODY)
+    assert main == LINES and "Copyright 2020" in other
     assert main_and_other_lines(b"") == ([], [])
 
 
-WHOLE = wet(PARAGRAPHS["en"]), wet(PARAGRAPHS["ru"])
+ONE, TWO = wet(PARAGRAPHS["en"]), wet(PARAGRAPHS["ru"])
+PACKED = gzip.compress(ONE), gzip.compress(TWO)
 DAMAGED = {
-    "gzip cut off": ("x.wet.gz", gzip.compress(WHOLE[0]) + gzip.compress(WHOLE[1])[:-20]),
-    "gzip checksum": (
-        "x.wet.gz",
-        gzip.compress(WHOLE[0]) + gzip.compress(WHOLE[1])[:-8] + b"\0" * 8,
-    ),
-    "text cut off": ("x.wet", WHOLE[0] + WHOLE[1][:-20]),
-    "header cut off": ("x.wet", WHOLE[0] + WHOLE[1][:70]),
-    "not a header": ("x.wet", WHOLE[0] + b"trash\r\n" + WHOLE[1]),
+    "gzip cut off": ("x.wet.gz", PACKED[0] + PACKED[1][:-20]),
+    "gzip checksum": ("x.wet.gz", PACKED[0] + PACKED[1][:-8] + b"\0" * 8),
+    "text cut off": ("x.wet", ONE + TWO[:-20]),
+    "header cut off": ("x.wet", ONE + TWO[:70]),
+    "not a header": ("x.wet", ONE + b"trash\r\n" + TWO),
     "HTML cut off": ("x.warc", record(HTML + page([PARAGRAPHS["en"]]).encode())[:-30]),
 }
 
@@ -102,30 +102,19 @@ def test_damage_is_an_error_after_the_whole_pages(tmp_path, name, data):
     assert error.path == str(path)
     # Python's gzip may notice the damage before it gives the first page out.
     assert pages in ([], [Document(PARAGRAPHS["en"], "und")])
+    [error] = records_and_errors(corpus_file(tmp_path, name, record(b"a: b", kind=INFO)))
+    assert "has no pages" in error.problem
 
 
-@pytest.mark.parametrize("name", ["x.warc", "x.wet.gz"])
-def test_no_pages(tmp_path, name):
-    file = corpus_file(tmp_path, name, record(b"a: b", kind=WarcRecordType.warcinfo))
-    with pytest.raises(InputError, match="has no pages"):
-        list(read_file(file))
-
-
-def test_bad_pages_are_errors_in_their_place(tmp_path):
-    pages = wet(b"Gr\xfc\xdfe", "http://a.example/latin1"), wet("good"), wet("a\0b", "http://a/nul")
-    file = corpus_file(tmp_path, "x.wet.gz", *pages)
-    first, good, last = records_and_errors(file)
-    assert first.problem == "invalid UTF-8 at byte 2 of the page http://a.example/latin1"
+def test_bad_pages_are_errors_in_their_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(web, "MAX_PAGE_BYTES", 20)
+    pages = (b"Gr\xfc\xdfe", "http://a/latin1"), ("good",), ("a\0b", "http://a/nul"), ("x" * 21,)
+    file = corpus_file(tmp_path, "x.wet.gz", *(wet(*one) for one in pages))
+    first, good, nul, large = records_and_errors(file)
+    assert first.problem == "invalid UTF-8 at byte 2 of the page http://a/latin1"
     assert good == Document("good", "und")
-    assert last.problem == "the page http://a/nul holds a NUL byte"
-
-
-def test_large_pages_are_bad_records(tmp_path, monkeypatch):
-    file = corpus_file(tmp_path, "x.wet.gz", wet("abcde", "http://a.example/5"), wet("abc"))
-    monkeypatch.setattr(web, "MAX_PAGE_BYTES", 4)
-    error, small = records_and_errors(file)
-    assert error.problem == "the page http://a.example/5 has more than 4 bytes"
-    assert small == Document("abc", "und")
+    assert nul.problem == "the page http://a/nul holds a NUL byte"
+    assert large.problem == "the page http://a.example/1 has more than 20 bytes"
 
 
 def test_what_unpacks_to_a_large_page_is_not_held(tmp_path):
@@ -136,8 +125,6 @@ def test_what_unpacks_to_a_large_page_is_not_held(tmp_path):
     assert "has more than 5,242,880 bytes" in error.problem
 
 
-LINES = [f"{PARAGRAPHS['en']} It happens in part {number}." for number in range(6)]
-BODY = page(LINES).encode()
 READ = Document("\n".join(LINES), "und")
 PACKED = gzip.compress(BODY)
 CHUNK = b"%x\r\n" % len(BODY) + BODY
@@ -176,9 +163,10 @@ def test_a_page_that_cannot_be_decompressed_is_one_bad_record(
     assert len(str(error)) < 400
 
 
-@pytest.mark.parametrize("head", [b"", b"\xff\xfe\0 trash\r\nfoo", OK[:-2], b"HTTP/1.1 200\r\n: x"])
-def test_damaged_http_headers_do_not_end_the_archive(tmp_path, head):
-    file = corpus_file(tmp_path, "x.warc", record(head + b"\r\n\r\n" + BODY), record(HTML + BODY))
+def test_damaged_http_headers_do_not_end_the_archive(tmp_path):
+    heads = (b"", b"\xff\xfe\0 trash\r\nfoo", OK[:-2], b"HTTP/1.1 200\r\n: x")
+    damaged = (record(head + b"\r\n\r\n" + BODY) for head in heads)
+    file = corpus_file(tmp_path, "x.warc", *damaged, record(HTML + BODY))
     assert list(read_file(file)) == [READ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import apache_beam as beam
 import numpy as np
 import pytest
-from text_files import content_of
+from text_files import content_of, write_lines
 
 from beam_pipelines import filter_bitext, quality_model
 from beam_pipelines.filtering import filter_job
@@ -64,15 +64,12 @@ def test_on_a_cluster_the_engine_carries_data_and_needs_paths_that_workers_reach
     assert caught.value.path == str(tmp_path)
 
 
-def test_a_cluster_that_does_not_answer(tmp_path):
+def test_what_cannot_be_reached(tmp_path):
     options = ["--runner=FlinkRunner", f"--flink_master={NOBODY}", "--shared-filesystem"]
     with pytest.raises(InputError, match="no Flink cluster answers at 127.0.0.1:9"):
         filter_bitext.run(["de.tsv"], str(tmp_path / "out"), beam_options=options)
     with pytest.raises(InputError, match="no Flink cluster"):
         ask(f"http://{NOBODY}/", "/overview")
-
-
-def test_stores_that_cannot_be_read():
     for url, remedy in (("hdfs://folder", "--hdfs_host"), ("ftp://h/x", "s3://")):
         with pytest.raises(InputError, match=f"cannot read {url[:3]}") as caught:
             filter_bitext.run([url], "out")
@@ -89,27 +86,24 @@ def test_paths_in_the_current_folder(tmp_path, monkeypatch):
 
 
 def test_the_folder_of_parts_is_of_one_job_and_removed_with_it(tmp_path):
-    name = "оценки [v2]*.tsv"
-    (tmp_path / f"{name}.parts").mkdir()
-    (tmp_path / f"{name}.parts" / "of a killed job.tsv").touch()
-    (tmp_path / "other.parts").mkdir()
-    path = str(tmp_path / name)
-    with parts_folder(path) as folder:
+    path = tmp_path / "оценки [v2]*.tsv"
+    write_lines(tmp_path / f"{path.name}.parts" / "of a killed job.tsv", [])
+    with parts_folder(str(path)) as folder:
         assert list(Path(folder).iterdir()) == []
         Path(folder, "de.tsv").touch()
-        with pytest.raises(InputError, match="another process"), parts_folder(path):
+        with pytest.raises(InputError, match="another process"), parts_folder(str(path)):
             pytest.fail("the block ran")
         assert [one.name for one in Path(folder).iterdir()] == ["de.tsv"]
-    assert [one.name for one in tmp_path.iterdir()] == ["other.parts"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def _press_ctrl_c(_):
     raise KeyboardInterrupt
 
 
-class Interrupted(beam.PTransform):
-    def expand(self, begin):
-        return begin | beam.Create([1]) | beam.Map(_press_ctrl_c)
+@beam.ptransform_fn
+def Interrupted(begin):
+    return begin | beam.Create([1]) | beam.Map(_press_ctrl_c)
 
 
 def test_ctrl_c_inside_a_dofn_is_a_keyboard_interrupt():
@@ -122,18 +116,13 @@ def test_ctrl_c_inside_a_dofn_is_a_keyboard_interrupt():
     assert is_interruption(error)
 
 
-class Shell(beam.PTransform):
+@beam.ptransform_fn
+def Shell(begin, *commands, stages=1):
     """Runs commands in the workers, whose processes are $PPID."""
-
-    def __init__(self, *commands, stages=1):
-        super().__init__()
-        self.commands, self.stages = commands, stages
-
-    def expand(self, begin):
-        commands = begin | beam.Create(self.commands)
-        for number in range(self.stages):
-            commands |= f"shuffle {number}" >> beam.Reshuffle()
-        return commands | beam.Map(os.system)
+    steps = begin | beam.Create(commands)
+    for number in range(stages):
+        steps |= f"shuffle {number}" >> beam.Reshuffle()
+    return steps | beam.Map(os.system)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +147,7 @@ def test_workers_that_do_not_start(monkeypatch):
 
 def test_a_worker_ends_with_its_parent():
     waits = "import sys; from beam_pipelines.runtime import boot; boot.end_with(int(sys.argv[1]))"
-    leaves = (
-        "import os, subprocess, sys; "
-        f"subprocess.Popen([sys.executable, '-c', {waits!r}, str(os.getpid())])"
-    )
+    leaves = "import os, subprocess, sys; subprocess.Popen("
+    leaves += f"[sys.executable, '-c', {waits!r}, str(os.getpid())])"
     # It returns when nobody holds the pipes any more.
     subprocess.run([sys.executable, "-c", leaves], capture_output=True, check=True, timeout=100)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
 from stores import STORES, Unreliable, s3
-from text_files import content_of
+from text_files import content_of, write_lines
 from tiny_text import sentences_of
 
 from beam_pipelines import build_vocab, embed_texts, filter_bitext, filter_monolingual
@@ -17,7 +15,6 @@ RAIN = "Rain falls on the old roof."
 PAIRS = {
     "de": [(RAIN, "Regen fällt auf das alte Dach."), ("No.", "Nein.")],
     "ja": [(RAIN, "古い屋根に雨が降る。"), ("Good morning!", "おはよう！")],
-    "ar": [("Good evening to you all.", "مساء الخير لكم جميعا.")],
 }
 
 
@@ -31,12 +28,8 @@ def store(request):
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     for language, pairs in PAIRS.items():
-        text = "".join(f"{source}\t{target}\n" for source, target in pairs * 60)
-        (folder / f"{language}.tsv.gz").write_bytes(gzip.compress(text.encode("utf-8")))
-    (folder / "text").mkdir()
-    for language in ("de", "ja", "ar"):
-        lines = "".join(f"{sentence}\n" for sentence in sentences_of(language))
-        (folder / "text" / f"{language}.txt").write_text(lines, "utf-8")
+        write_lines(folder / f"{language}.tsv.gz", map("\t".join, pairs * 60))
+        write_lines(folder / "text" / f"{language}.txt", sentences_of(language))
     return folder
 
 
@@ -113,14 +106,11 @@ def test_a_store_that_fails_and_stops_loses_nothing(corpus, tmp_path):
         unreliable.append(Unreliable(application, stops_at=60, seconds=20))
         return unreliable[0]
 
+    options = {"scores": True, "megabytes_per_shard": 1}
+    here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), **options)
     with s3(wrap) as store:
-        inputs = store.upload(corpus, "unreliable-in")
-        options = {"scores": True, "megabytes_per_shard": 1}
-        here = filter_bitext.run([str(corpus)], str(tmp_path / "clean"), **options)
-        there = filter_bitext.run(
-            [inputs], f"{store.url}/unreliable", beam_options=store.options, **options
-        )
-        assert there == here
+        inputs, options["beam_options"] = store.upload(corpus, "unreliable-in"), store.options
+        assert filter_bitext.run([inputs], f"{store.url}/unreliable", **options) == here
         assert store.content("unreliable") == content_of(tmp_path / "clean")
     assert unreliable[0].requests > 60 and unreliable[0].failed > 6
 
