@@ -253,10 +253,17 @@ def model_dir(made_by_command, trained_run) -> Path:
 
 
 @pytest.fixture(scope="session")
-def every_format(made_by_command, trained_run) -> Path:
-    """The same model with the files of Hugging Face, LiteRT and ONNX; no test changes them."""
-    options = ("--format", "hub,text,hf,lite,onnx", "--no-verify", "--out")
-    return made_by_command("every_format", "export", trained_run, *options)
+def shallow_run(made_by_command, config_file) -> Path:
+    """A pre-training of one step and one layer, as an export costs by the layer."""
+    sets = ("--set=encoder.num_layers=1", "--set=pretrain.stage_steps=[1]")
+    return made_by_command("shallow_run", "pretrain", config_file, *sets, "--run-dir")
+
+
+@pytest.fixture(scope="session")
+def every_format(made_by_command, shallow_run) -> Path:
+    """Its model in all formats; no test changes them."""
+    options = ("--format", "hub,text,hf,lite,onnx", "--licence", "CC BY 4.0", "--no-verify")
+    return made_by_command("every_format", "export", shallow_run, *options, "--out")
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,13 @@ from command_line import refused
 from tiny_text import SENTENCES
 
 import labse_tf
+from export.source import open_source
+from export.transforms import put_side_by_side
 from labse_tf.cli.main import main
 from labse_tf.embedding.embedder import Embedder, StaticEmbedder
 from labse_tf.embedding.model_dir import ModelDir
 from labse_tf.embedding.open import open_encoder
-from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
+from labse_tf.training.runs.checkpoints import load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 
 
@@ -118,34 +120,29 @@ def test_every_format(static_run, vectors, multilingual_sentences, tmp_path):
         assert cosines(found, vectors).min() > least
 
 
-@pytest.mark.slow
 def test_vectors_side_by_side(static_run, config_file, multilingual_sentences, tmp_path):
     """Those of both, one after the other, each divided by how long its table's rows are."""
     sizes = ("encoder.num_layers=0", "encoder.hidden_size=8")
-    train(config_file, tmp_path / "run", *sizes, "seed=9", "train.steps=4")
-    options = ("--format", "hub", "--no-verify", "--out", tmp_path / "m")
-    run("export", static_run, "--beside", tmp_path / "run", *options)
+    train(config_file, tmp_path / "run", *sizes, "seed=9", "train.steps=0")
+    sources = [open_source(path) for path in (static_run, tmp_path / "run")]
+    tokenizer = load_tokenizer(open_existing(static_run))
+    packed = tokenizer.pack([tokenizer(tf.constant(multilingual_sentences))], 64)
     raw = []
-    for run_dir in map(open_existing, (static_run, tmp_path / "run")):
-        encoder, tokenizer = load_encoder(run_dir), load_tokenizer(run_dir)
-        packed = tokenizer.pack([tokenizer(tf.constant(multilingual_sentences))], 64)
-        rows = encoder.get_embedding_table().numpy()
+    for source in sources:
+        rows = source.encoder.get_embedding_table().numpy()
         length = np.mean(np.linalg.norm(rows, axis=1) ** 2) ** 0.5
-        raw.append(encoder(packed)["pooled_output"].numpy() / length)
-    expected = np.concatenate(raw, axis=1)
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = labse_tf.load(tmp_path / "m").encode(multilingual_sentences)
-    assert found.shape[1] == 16 + 8
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    facts = json.loads((tmp_path / "m" / "model.json").read_text("utf-8"))
-    assert facts["training"]["seed"] == 7
-    assert [one["seed"] for one in facts["training"]["beside"]] == [9]
-    assert "the first of 2 such runs" in (tmp_path / "m" / "README.md").read_text("utf-8")
+        raw.append(source.encoder(packed)["pooled_output"].numpy() / length)
+    both = put_side_by_side(sources, ["one", "other"])
+    assert both.config.hidden_size == 16 + 8
+    found = both.encoder(packed)["pooled_output"]
+    np.testing.assert_allclose(found, np.concatenate(raw, axis=1), atol=1e-5)
+    assert both.training["seed"] == 7
+    assert [one["seed"] for one in both.training["beside"]] == [9]
 
 
-def test_layers_cannot_be_put_side_by_side(static_run, trained_run, tmp_path, capsys):
-    command = ("export", static_run, "--beside", trained_run, "--out", tmp_path / "m")
-    assert refused(capsys, *command).startswith(f"{trained_run}: has 2 layers")
+def test_layers_cannot_be_put_side_by_side(static_run, shallow_run, tmp_path, capsys):
+    command = ("export", static_run, "--beside", shallow_run, "--out", tmp_path / "m")
+    assert refused(capsys, *command).startswith(f"{shallow_run}: has 1 layers")
 
 
 @pytest.mark.slow
