@@ -62,12 +62,9 @@ class Check(NamedTuple):
 
 
 def write_expected(folder: Path, word_ids: np.ndarray, vectors: np.ndarray) -> None:
-    """Stores for `verify` what the training graph makes of SENTENCES.
+    """Stores in a model dir what the training graph makes of SENTENCES, for `verify`.
 
-    Args:
-      folder: the model dir.
-      word_ids: the tokens, `[n, length]`.
-      vectors: `[n, dim]`, unit rows.
+    Tokens are `[n, length]`, vectors `[n, dim]`, unit rows.
     """
     (folder / FOLDER).mkdir()
     (folder / FOLDER / SENTENCES_FILE).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
@@ -80,9 +77,7 @@ def verify(
 ) -> None:
     """Checks a model dir against the TF-Hub interface, and the vectors of its other formats.
 
-    Args:
-      model_dir: written by `labse export`.
-      report: called after each check.
+    `report` is called after each check.
 
     Raises:
       InputError: if it is not a model dir, or a check fails.

@@ -113,20 +113,6 @@ def bitext_dir(made_once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def negatives_dir(made_once, bitext_dir) -> Path:
-    """Pairs with the targets of the three next pairs as hard negatives."""
-
-    def write(folder: Path) -> None:
-        for path in bitext_dir.glob("*.tsv"):
-            pairs = read_rows(path)
-            targets = [target for _, target in pairs] * 2
-            rows = ["\t".join([*pair, *targets[n + 1 : n + 4]]) for n, pair in enumerate(pairs)]
-            write_lines(folder / path.name, rows)
-
-    return made_once("negatives", write)
-
-
-@pytest.fixture(scope="session")
 def inference_dir(made_once, bitext_dir) -> Path:
     """English and German sides of pairs, each before the next one's, with one of two labels."""
 
