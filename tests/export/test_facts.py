@@ -10,11 +10,11 @@ import pytest
 import tensorflow as tf
 import yaml
 from command_line import refused
+from runs import labse_run
 
 import labse_tf
 from export.model_card import model_card
 from export.source import open_source
-from labse_tf.cli.main import main
 
 TEXTS = ["Hello", "Hallo"]
 
@@ -41,11 +41,10 @@ def test_a_dual_encoder(static_run, facts):
     assert "Data: bitext." in card and "columns" not in card
 
 
-def test_leading_columns(config_file, static_run, facts, tmp_path):
-    options = ("encoder.num_layers=0", "train.steps=0", "train.matryoshka=[8,4]")
-    command = ["train", config_file, "--run-dir", tmp_path, *(f"--set={one}" for one in options)]
-    assert main([*map(str, command)]) == 0
-    training = open_source(tmp_path).training
+def test_leading_columns(config_file, facts, tmp_path):
+    sets = ("encoder.num_layers=0", "train.steps=0", "train.matryoshka=[8,4]")
+    assert labse_run("train", config_file, tmp_path / "run", *sets) == 0
+    training = open_source(tmp_path / "run").training
     assert training["matryoshka"] == [16, 8, 4]
     card = model_card({**facts, "training": training}, parameters=1)
     assert "vectors have 16 dimensions" in card
