@@ -241,8 +241,9 @@ def model_dir(made_by_command, trained_run) -> Path:
 @pytest.fixture(scope="session")
 def shallow_run(made_by_command, config_file) -> Path:
     """A pre-training of one step and one layer, as an export costs by the layer."""
-    sets = ("--set=encoder.num_layers=1", "--set=pretrain.stage_steps=[1]")
-    return made_by_command("shallow_run", "pretrain", config_file, *sets, "--run-dir")
+    sets = ("encoder.num_layers=1", "pretrain.stage_steps=[1]", "pretrain.optimizer.warmup_steps=0")
+    options = [f"--set={one}" for one in sets]
+    return made_by_command("shallow_run", "pretrain", config_file, *options, "--run-dir")
 
 
 @pytest.fixture(scope="session")
