@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import platform
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -39,8 +38,6 @@ WORDPIECE = "wordpiece"
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
-# By the first word of a check's name; the other checks are of hub.
-_FORMAT_OF_CHECK = {"text": "text", "huggingface": "hf", "lite": "lite", "onnx": "onnx"}
 
 _log = logging.getLogger("labse")
 
@@ -72,8 +69,8 @@ def export(
       overwrite: replace an existing `out`.
 
     Raises:
-      InputError: if a format is unknown, the length is out of range, `out` exists, or a check
-        fails. If some of text, hf, lite and onnx alone fail, the other formats are in `out`.
+      InputError: if a format is unknown, the length is out of range, `out` exists, a format cannot
+        be written, or a check fails.
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
@@ -89,65 +86,30 @@ def export(
             "lite": lambda: save_lite(source, partial, inputs=inputs, vectors=vectors),
             "onnx": lambda: _write_onnx(source, partial, inputs, length),
         }
-        # The entries of the model dir that belong to a format alone; why formats are left out.
-        written, failed = {"text": {"text_encoder"}}, {}
         for name in (name for name in writers if name in formats):
-            before = set(os.listdir(partial))
             try:
                 writers[name]()
             except (OSError, ImportError, MemoryError):
                 raise
-            except Exception as error:
-                failed[name] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
-            written[name] = set(os.listdir(partial)) - before
-
-        def finish() -> None:
-            for path in (partial / one for name in failed for one in written.pop(name, ())):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            facts["formats"] = [name for name in formats if name not in failed]
-            if not facts["formats"]:
-                raise _refusal(out, failed, remedy="choose another format")
-            vocabulary = partial / VOCAB_FILE
-            if "hub" not in formats and source.tokenizer is None and not vocabulary.exists():
-                # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
-                wordpiece_file.write(vocabulary, source.tokens)
-            write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
-
-        finish()
+            except Exception as error:  # Of a converter that lacks an operation.
+                reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
+                problem = f"could not be given the format {name} ({reason})"
+                remedy = f"leave {name} out of --format; report this as a bug"
+                raise InputError(problem, path=out, remedy=remedy) from error
+        if source.tokenizer is None and not {"hub", "hf"} & set(formats):
+            # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
+            wordpiece_file.write(partial / VOCAB_FILE, source.tokens)
+        write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
         if verified:
-            failed |= _find_failed(partial, out)
-            finish()
-    if failed:
-        raise _refusal(out, failed, remedy="the other formats are there")
+            try:
+                verify(partial, _log_check)
+            except InputError as error:
+                error.path = os.fspath(out)  # The checked folder has a temporary name.
+                raise
 
 
-def _refusal(out: str | os.PathLike[str], failed: Mapping[str, str], *, remedy: str) -> InputError:
-    reasons = "; ".join(f"{name} ({reason})" for name, reason in failed.items())
-    problem = f"could not be given the format {reasons}"
-    return InputError(problem, path=out, remedy=f"{remedy}; report this as a bug")
-
-
-def _find_failed(folder: Path, out: str | os.PathLike[str]) -> dict[str, str]:
-    """Returns each format whose check fails, and the reason.
-
-    Raises:
-      InputError: as `verify`, unless only formats fail that hub does without.
-    """
-    failed: dict[str, str] = {}
-
-    def report(check: Check) -> None:
-        _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
-        if not check.ok:
-            name = _FORMAT_OF_CHECK.get(check.name.partition(" ")[0], "hub")
-            failed.setdefault(name, f"{check.name}: {check.detail}")
-
-    try:
-        verify(folder, report)
-    except InputError as error:
-        if not failed or "hub" in failed:
-            error.path = os.fspath(out)  # The checked folder has a temporary name.
-            raise
-    return failed
+def _log_check(check: Check) -> None:
+    _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
 
 
 def _write_onnx(source: Source, folder: Path, inputs: Mapping[str, tf.Tensor], length: int) -> None:
@@ -159,11 +121,7 @@ def _write_onnx(source: Source, folder: Path, inputs: Mapping[str, tf.Tensor], l
 
 
 def write_facts(
-    folder: Path,
-    facts: dict[str, Any],
-    *,
-    parameters: int,
-    results: Sequence[dict[str, Any]] = (),
+    folder: Path, facts: dict[str, Any], *, parameters: int, results: Sequence[dict[str, Any]] = ()
 ) -> None:
     """Writes model.json and the model card; see `model_card`."""
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
@@ -185,36 +143,26 @@ def check_options(source: Source, *, formats: Sequence[str], table: str, length:
     # transformers has no such model, and LiteRT's converter cannot lower a loop over tokens.
     lacking = sorted({"hf", "lite"} & chosen) if source.config.network == BILSTM else []
     size = 4 * source.encoder.count_params()
-    problems = (
-        (unknown, f"unknown format {unknown}; choose from {', '.join(FORMATS)}"),
-        (table not in DTYPES, f"unknown --table {table}; choose from {', '.join(DTYPES)}"),
-        (
-            table != "float32" and not {"hub", "text"} & chosen,
-            f"--table {table} is only for the SavedModels; add hub to --format, or leave it out",
+    problems = {
+        f"unknown format {unknown}; choose from {', '.join(FORMATS)}": unknown,
+        f"unknown --table {table}; choose from {', '.join(DTYPES)}": table not in DTYPES,
+        f"--table {table} is only for the SavedModels; add hub to --format, or leave it out": (
+            table != "float32" and not {"hub", "text"} & chosen
         ),
-        (
-            lacking,
-            f"an LSTM cannot be written in the format {' or '.join(lacking)}; leave it out",
+        f"an LSTM cannot be written in the format {' or '.join(lacking)}; leave it out": lacking,
+        "byte-pair encodings cannot be written in the format hf; leave it out": (
+            bpe.is_bpe(source.tokens) and "hf" in chosen
         ),
-        (
-            bpe.is_bpe(source.tokens) and "hf" in chosen,
-            "byte-pair encodings cannot be written in the format hf; leave it out",
+        "without the format hub there is nothing to tokenise with; add hub to --format": (
+            source.tokenizer is not None and "hub" not in chosen
         ),
-        (
-            source.tokenizer is not None and "hub" not in chosen,
-            "without the format hub there is nothing to tokenise with; add hub to --format",
+        f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold; leave lite out, "
+        "or keep only the pieces of some --languages": size > MOST_BYTES and "lite" in chosen,
+        f"--length {length} is out of range; choose from 3 to {most} ('encoder.max_positions')": (
+            not 3 <= length <= most
         ),
-        (
-            size > MOST_BYTES and "lite" in chosen,
-            f"the encoder has {size / 1e9:.1f} GB, more than the format lite can hold; leave lite "
-            "out, or keep only the pieces of some --languages",
-        ),
-        (
-            not 3 <= length <= most,
-            f"--length {length} is out of range; choose from 3 to {most} ('encoder.max_positions')",
-        ),
-    )
-    for is_wrong, message in problems:
+    }
+    for message, is_wrong in problems.items():
         if is_wrong:
             problem, _, remedy = message.partition("; ")
             raise InputError(problem, remedy=remedy)

@@ -18,7 +18,7 @@ from labse_tf.errors import InputError
 from labse_tf.languages import LANGUAGES
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.mlm_head import build_mlm_head
-from vocab.pruning import NeededPieces, kept_ids, pieces_of_scripts
+from vocab.pruning import kept_ids, pieces_of_scripts
 from vocab.wordpiece import WordPiece
 
 DTYPES = ("float32", "float16", "int8")
@@ -32,24 +32,23 @@ _OF_ONE_TABLE = ("matryoshka", "dev_accuracy", "dev_accuracy_by_language")
 
 def count_pieces(
     source: Source, languages: Collection[str], texts: Iterable[tuple[str, str]]
-) -> NeededPieces:
+) -> set[str]:
     """Returns the pieces of the `texts`, (language, text), that are in one of `languages`.
 
     Raises:
       InputError: if a language has no text.
     """
     wordpiece = WordPiece(source.tokens, max_bytes_per_word=source.max_bytes_per_word)
-    counter, seen = NeededPieces(wordpiece), set()
+    pieces: set[str] = set()
+    seen = set()
     for language, text in texts:
         if language in languages:
             seen.add(language)
-            counter.add(text)
+            pieces.update(wordpiece.tokenize(text))
     if missing := sorted(set(languages) - seen):
-        raise InputError(
-            f"there is no text in {', '.join(missing)}",
-            remedy="name files of all --languages, <lang>.txt or <lang>.tsv",
-        )
-    return counter
+        remedy = "name files of all --languages, <lang>.txt or <lang>.tsv"
+        raise InputError(f"there is no text in {', '.join(missing)}", remedy=remedy)
+    return pieces
 
 
 def pieces_by_script(source: Source, languages: Iterable[str]) -> set[str]:

@@ -62,12 +62,9 @@ class Check(NamedTuple):
 
 
 def write_expected(folder: Path, word_ids: np.ndarray, vectors: np.ndarray) -> None:
-    """Stores for `verify` what the training graph makes of SENTENCES.
+    """Stores in a model dir what the training graph makes of SENTENCES, for `verify`.
 
-    Args:
-      folder: the model dir.
-      word_ids: the tokens, `[n, length]`.
-      vectors: `[n, dim]`, unit rows.
+    Tokens are `[n, length]`, vectors `[n, dim]`, unit rows.
     """
     (folder / FOLDER).mkdir()
     (folder / FOLDER / SENTENCES_FILE).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
@@ -80,9 +77,7 @@ def verify(
 ) -> None:
     """Checks a model dir against the TF-Hub interface, and the vectors of its other formats.
 
-    Args:
-      model_dir: written by `labse export`.
-      report: called after each check.
+    `report` is called after each check.
 
     Raises:
       InputError: if it is not a model dir, or a check fails.
@@ -108,13 +103,13 @@ def _run_checks(found: ModelDir, path: Path) -> Iterator[Check]:
         yield from _check_saved_models(found, path)
     for name, pattern, library, check in _OF_FILES:
         for file in sorted(path.glob(pattern)):
-            if importlib.util.find_spec(library) is None:
-                ok, detail = True, f"not checked: {library.replace('_', '-')} is not installed"
-            else:
-                try:
+            try:
+                if importlib.util.find_spec(library):
                     ok, detail = check(_Expected(path), file)
-                except Exception as error:  # Any error that a user would get is a finding.
-                    ok, detail = False, f"{type(error).__name__}: {str(error)[:300]}"
+                else:
+                    ok, detail = True, f"not checked: {library.replace('_', '-')} is not installed"
+            except Exception as error:  # Any error that a user would get is a finding.
+                ok, detail = False, f"{type(error).__name__}: {str(error)[:300]}"
             yield Check(name.format(file.name), ok, detail)
 
 
@@ -125,19 +120,11 @@ def _check_saved_models(found: ModelDir, path: Path) -> Iterator[Check]:
         command = [sys.executable, "-I", str(CLIENT), str(path), str(scratch)]
         # On the CPU: this process may hold the GPU's memory, and a GPU's sums are less exact.
         environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1"}
-        with (
-            open(Path(scratch, "errors"), "w+", encoding="utf-8") as errors,
-            subprocess.Popen(
-                command,
-                cwd=scratch,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            ) as process,
-        ):
-            for line in process.stdout:
-                yield Check(*json.loads(line).values())
+        with open(Path(scratch, "errors"), "w", encoding="utf-8") as errors:
+            pipes = {"stdout": subprocess.PIPE, "stderr": errors, "text": True}
+            with subprocess.Popen(command, cwd=scratch, env=environment, **pipes) as process:
+                for line in process.stdout:
+                    yield Check(*json.loads(line).values())
         last_line = Path(scratch, "errors").read_text("utf-8").strip().rpartition("\n")[2]
     if process.returncode:
         problem = f"cannot be loaded ({last_line or process.returncode})"
@@ -158,15 +145,10 @@ class _Expected:
 
     def compare(self, vectors: np.ndarray, least: float) -> tuple[bool, str]:
         """Returns whether the cosines of vectors of any length are at least `least`."""
-        lengths = np.linalg.norm(vectors, axis=1)
-        cosines = (vectors * self.vectors).sum(axis=1) / lengths
+        cosines = (vectors * self.vectors).sum(axis=1) / np.linalg.norm(vectors, axis=1)
         worst = int(cosines.argmin())
-        if cosines[worst] >= least:
-            return True, f"cosines from {cosines[worst]:.5f}"
-        return (
-            False,
-            f"'{self.sentences[worst]}' has a cosine of {cosines[worst]:.5f} to its vector",
-        )
+        detail = f"cosines from {cosines[worst]:.5f}, the least of '{self.sentences[worst]}'"
+        return bool(cosines[worst] >= least), detail
 
     def compare_tokens(self, tokenizer) -> tuple[bool, str]:
         for sentence, row in zip(self.sentences, self.ids.tolist(), strict=True):
@@ -217,7 +199,7 @@ def _check_bert_tokens(expected: _Expected, file: Path) -> tuple[bool, str]:
     return expected.compare_tokens(tokenizer)
 
 
-def _check_static_embedding(expected: _Expected, file: Path) -> tuple[bool, str]:
+def _check_static(expected: _Expected, file: Path) -> tuple[bool, str]:
     from safetensors.numpy import load_file
 
     [table] = load_file(file).values()
@@ -232,10 +214,5 @@ _OF_FILES = (
     ("lite {}", "lite/*.tflite", "ai_edge_litert", _check_runtime),
     ("huggingface weights", "config.json", "safetensors", _check_bert),
     ("huggingface tokens", "config.json", "tokenizers", _check_bert_tokens),
-    (
-        "huggingface weights",
-        "0_StaticEmbedding/*.safetensors",
-        "safetensors",
-        _check_static_embedding,
-    ),
+    ("huggingface weights", "0_StaticEmbedding/*.safetensors", "safetensors", _check_static),
 )

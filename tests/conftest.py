@@ -113,20 +113,6 @@ def bitext_dir(made_once) -> Path:
 
 
 @pytest.fixture(scope="session")
-def negatives_dir(made_once, bitext_dir) -> Path:
-    """Pairs with the targets of the three next pairs as hard negatives."""
-
-    def write(folder: Path) -> None:
-        for path in bitext_dir.glob("*.tsv"):
-            pairs = read_rows(path)
-            targets = [target for _, target in pairs] * 2
-            rows = ["\t".join([*pair, *targets[n + 1 : n + 4]]) for n, pair in enumerate(pairs)]
-            write_lines(folder / path.name, rows)
-
-    return made_once("negatives", write)
-
-
-@pytest.fixture(scope="session")
 def inference_dir(made_once, bitext_dir) -> Path:
     """English and German sides of pairs, each before the next one's, with one of two labels."""
 
@@ -253,10 +239,18 @@ def model_dir(made_by_command, trained_run) -> Path:
 
 
 @pytest.fixture(scope="session")
-def every_format(made_by_command, trained_run) -> Path:
-    """The same model with the files of Hugging Face, LiteRT and ONNX; no test changes them."""
-    options = ("--format", "hub,text,hf,lite,onnx", "--no-verify", "--out")
-    return made_by_command("every_format", "export", trained_run, *options)
+def shallow_run(made_by_command, config_file) -> Path:
+    """A pre-training of one step and one layer, as an export costs by the layer."""
+    sets = ("encoder.num_layers=1", "pretrain.stage_steps=[1]", "pretrain.optimizer.warmup_steps=0")
+    options = [f"--set={one}" for one in sets]
+    return made_by_command("shallow_run", "pretrain", config_file, *options, "--run-dir")
+
+
+@pytest.fixture(scope="session")
+def every_format(made_by_command, shallow_run) -> Path:
+    """Its model in all formats; no test changes them."""
+    options = ("--format", "hub,text,hf,lite,onnx", "--licence", "CC BY 4.0", "--no-verify")
+    return made_by_command("every_format", "export", shallow_run, *options, "--out")
 
 
 @pytest.fixture(scope="session")

@@ -104,25 +104,23 @@ def model_of(tokens: Sequence[str]) -> bytes:
 
 # Part of sentencepiece_model.proto. The module that sentencepiece has for it refuses the version of
 # protobuf that TensorFlow needs.
-_DESCRIPTION = """
-name: "labse_bpe.proto" package: "labse_bpe"
+_DESCRIPTION = """name: "labse_bpe.proto" package: "labse_bpe"
 message_type { name: "SentencePiece"
-  field { name: "piece" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { name: "score" number: 2 type: TYPE_FLOAT label: LABEL_OPTIONAL }
-  field { name: "type" number: 3 type: TYPE_INT32 label: LABEL_OPTIONAL } }
+  field { name: "piece" number: 1 type: TYPE_STRING }
+  field { name: "score" number: 2 type: TYPE_FLOAT }
+  field { name: "type" number: 3 type: TYPE_INT32 } }
 message_type { name: "TrainerSpec"
-  field { name: "model_type" number: 3 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "unk_id" number: 40 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "bos_id" number: 41 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "eos_id" number: 42 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "pad_id" number: 43 type: TYPE_INT32 label: LABEL_OPTIONAL }
-  field { name: "unk_piece" number: 45 type: TYPE_STRING label: LABEL_OPTIONAL } }
-message_type { name: "NormalizerSpec"
-  field { name: "name" number: 1 type: TYPE_STRING label: LABEL_OPTIONAL } }
+  field { name: "model_type" number: 3 type: TYPE_INT32 }
+  field { name: "unk_id" number: 40 type: TYPE_INT32 }
+  field { name: "bos_id" number: 41 type: TYPE_INT32 }
+  field { name: "eos_id" number: 42 type: TYPE_INT32 }
+  field { name: "pad_id" number: 43 type: TYPE_INT32 }
+  field { name: "unk_piece" number: 45 type: TYPE_STRING } }
+message_type { name: "NormalizerSpec" field { name: "name" number: 1 type: TYPE_STRING } }
 message_type { name: "ModelProto"
   field { name: "pieces" number: 1 type_name: "SentencePiece" label: LABEL_REPEATED }
-  field { name: "trainer_spec" number: 2 type_name: "TrainerSpec" label: LABEL_OPTIONAL }
-  field { name: "normalizer_spec" number: 3 type_name: "NormalizerSpec" label: LABEL_OPTIONAL } }
+  field { name: "trainer_spec" number: 2 type_name: "TrainerSpec" }
+  field { name: "normalizer_spec" number: 3 type_name: "NormalizerSpec" } }
 """
 
 

@@ -14,44 +14,38 @@ from dataclasses import dataclass
 
 from vocab.wordpiece import UNKNOWN, WordPiece
 
-_UNKNOWN_WORD = (UNKNOWN,)
 _CLS_AND_SEP = 2
 
 
 @dataclass
 class Coverage:
-    """The counts of one language, and rates calculated from them.
+    """The counts of one language, and rates calculated from them; nan if there is nothing to share.
 
     Characters are code points of words: spaces and other characters that divide words are not
-    counted. An unknown word is one token, `[UNK]`, so there are as many unknown words as unknown
-    tokens.
+    counted. An unknown word is one token, `[UNK]`. Tokens are without `[CLS]` and `[SEP]`.
     """
 
     sentences: int = 0  # Texts with at least one word.
     words: int = 0
     unknown_words: int = 0  # Words that became `[UNK]`, including those over the byte limit.
     too_long_words: int = 0  # Words over the byte limit.
-    tokens: int = 0  # Without `[CLS]` and `[SEP]`.
+    tokens: int = 0
     characters: int = 0  # In all words.
     unknown_characters: int = 0  # In unknown words.
     truncated_sentences: int = 0  # Over the length limit, including `[CLS]` and `[SEP]`.
 
     @property
     def unknown_rate(self) -> float:
-        """`[UNK]` as a share of all tokens, 0 to 1."""
+        """`[UNK]` as a share of all tokens."""
         return _ratio(self.unknown_words, self.tokens)
 
     @property
     def lost_rate(self) -> float:
-        """Characters inside words that became `[UNK]`, as a share of all characters, 0 to 1.
-
-        Without spaces between words, one `[UNK]` can be half of a sentence.
-        """
+        """Characters of unknown words, of all: one `[UNK]` can be half of a Thai sentence."""
         return _ratio(self.unknown_characters, self.characters)
 
     @property
     def too_long_rate(self) -> float:
-        """Words over the byte limit as a share of all words, 0 to 1."""
         return _ratio(self.too_long_words, self.words)
 
     @property
@@ -62,12 +56,10 @@ class Coverage:
 
     @property
     def tokens_per_sentence(self) -> float:
-        """Without `[CLS]` and `[SEP]`."""
         return _ratio(self.tokens, self.sentences)
 
     @property
     def truncated_rate(self) -> float:
-        """Sentences over the length limit as a share of all, 0 to 1."""
         return _ratio(self.truncated_sentences, self.sentences)
 
 
@@ -108,7 +100,7 @@ class CoverageMeter:
             pieces = self._wordpiece.split(word)
             tokens += len(pieces)
             counts.characters += len(word)
-            if pieces == _UNKNOWN_WORD:
+            if pieces == (UNKNOWN,):
                 counts.unknown_words += 1
                 counts.unknown_characters += len(word)
                 counts.too_long_words += self._wordpiece.is_too_long(word)

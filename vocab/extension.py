@@ -48,7 +48,7 @@ def find_pieces(
       tokens: the vocabulary's.
       word_counts: language -> word -> number of occurrences.
       add: number of pieces; there are fewer if no more occur twice.
-      max_bytes_per_word: words longer than this in UTF-8 are not learned from: they are `[UNK]`.
+      max_bytes_per_word: longer words, in UTF-8, are `[UNK]`, so they are not learned from.
       smoothing_exponent: see `smoothing_coefficients`.
       progress: called with a line for each vocabulary that is learned.
 

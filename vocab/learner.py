@@ -3,17 +3,15 @@
 The result equals TF Text's `wordpiece_tokenizer_learner_lib.learn`, token for token, in much less
 time.
 
-The algorithm searches for the count threshold that gives a vocabulary of about the requested
-size. For each threshold it runs a few iterations. Each splits all words with the pieces found so
-far, then counts every piece of text that begins where a split piece begins, and keeps it if its
-count reaches the threshold.
+The algorithm searches for the count threshold that gives a vocabulary of about the requested size.
+For each threshold it runs a few iterations. Each splits all words with the pieces found so far,
+then counts every piece of text that begins where a split piece begins, and keeps it if its count
+reaches the threshold.
 
-The time is saved in counting. TF Text counts each candidate at all its occurrences and then, from
-the longest to the shortest, subtracts a candidate's adjusted count from all of its prefixes,
-whether the candidate is kept or not. Write raw(x) for the occurrences of x and
-adj(x) for its adjusted count. Then adj(x) = raw(x) - sum of adj(y) over the longer y that begin
-with x, that is, raw(x) is the sum of adj over x and all its extensions. The same holds for each
-x + c, where c is one more character, so
+TF Text counts each candidate at all its occurrences and then, from the longest to the shortest,
+subtracts a candidate's adjusted count from all of its prefixes, whether the candidate is kept or
+not. So the occurrences raw(x) are the sum of the adjusted counts adj over x and all its
+extensions. The same holds for each x + c, where c is one more character, so
 
     adj(x) = raw(x) - sum over c of raw(x + c)
 
@@ -67,14 +65,14 @@ def learn(
     Fractional counts are accepted too; there the sums may round differently.
 
     Args:
-      word_counts: word -> number of occurrences, or pairs of them. A word may come in several
-        pairs. At equal counts, earlier words are preferred under `max_input_tokens`.
+      word_counts: word -> number of occurrences, or pairs of them, words repeated or not. At equal
+        counts, earlier words are preferred under `max_input_tokens`.
       vocab_size: the target size, in tokens. The search ends at the first threshold whose
         vocabulary has at most this size and is at most `slack_ratio` (below 0: 0) of it smaller.
         If there is none, the last threshold tried gives the result, which may be larger.
       reserved_tokens: tokens to put first. Words equal to one of them are not learned from.
-      upper_thresh: upper end of the threshold search; None: the largest count of a word.
-      lower_thresh: lower end of the threshold search; None: the smallest count of a word.
+      upper_thresh, lower_thresh: ends of the threshold search; None: the largest and the smallest
+        count of a word.
       num_iterations: rounds of split-and-count for each threshold; with 0 the vocabulary is
         the reserved tokens and the characters.
       max_input_tokens: number of words to learn from, the most frequent first; None or -1: all.
@@ -82,8 +80,7 @@ def learn(
       max_unique_chars: size of the alphabet, most frequent characters first; words with other
         characters are left out.
       slack_ratio: see `vocab_size`.
-      include_joiner_token: whether pieces inside a word are distinguished by the joiner.
-      joiner: prefix of a piece that does not begin a word.
+      include_joiner_token: whether pieces inside a word begin with the `joiner`.
       progress: called with a short line for each threshold tried.
 
     Raises:
@@ -141,22 +138,19 @@ def learn(
         missing = vocab_size - size
         if 0 <= missing <= slack or last:
             return in_order(pieces)
-        if missing < 0:
-            lower = threshold + 1
-        else:
-            upper = threshold - 1
+        lower, upper = (threshold + 1, upper) if missing < 0 else (lower, threshold - 1)
 
 
 def _check_words(pairs: _WordCounts, reserved_tokens: Sequence[str]) -> None:
     if not pairs:
         raise ValueError("word_counts is empty; give at least one word with its count")
+    if isinstance(reserved_tokens, str):
+        raise ValueError("reserved_tokens is one str; give a list of tokens")
     for word, count in pairs:
         if not isinstance(word, str):
             raise ValueError(f"the word {word!r} is not a str; decode bytes first")
         if not 0 <= count < math.inf:  # NaN too: with it the search would never end
             raise ValueError(f"the word {word!r} has the count {count}; give 0 or more")
-    if isinstance(reserved_tokens, str):
-        raise ValueError("reserved_tokens is one str; give a list of tokens")
 
 
 def _all_pieces(words: _WordCounts, num_iterations: int, joiner: str) -> dict[str, int]:

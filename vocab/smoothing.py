@@ -25,11 +25,6 @@ def smoothing_coefficients(
     all languages equals the unweighted total. With exponent 1 every weight is 1; with exponent 0
     all languages have the same weighted total.
 
-    Args:
-      token_counts: language code -> number of word occurrences (tokens) in that language, each
-        at least 1. A language without tokens has no share to smooth: leave it out.
-      exponent: s above, from 0 to 1. LaBSE section 3.2 uses 0.3.
-
     Raises:
       ValueError: if there is no language, a count is below 1 or not finite, or the exponent is
         outside 0..1.

@@ -97,13 +97,8 @@ def spell(
 ) -> list[int] | None:
     """Returns the ids of the longest tokens from the left, as WordPiece splits a word.
 
-    Args:
-      token: begins with `##` if it is inside a word.
-      ids: of the tokens to spell it with.
-      most_characters: longer tokens are not used, `##` aside; None: all are.
-
-    Returns:
-      At least one id; None if the token cannot be spelled.
+    A token inside a word begins with `##`. Tokens of more than `most_characters`, `##` aside, are
+    not used. None if the token cannot be spelled.
     """
     joiner = JOINER if token.startswith(JOINER) else ""
     text = token.removeprefix(JOINER)

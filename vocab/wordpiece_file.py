@@ -8,6 +8,7 @@ public files; readers do not depend on those.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Sequence
@@ -52,27 +53,28 @@ def read(path: str | os.PathLike[str]) -> list[str]:
     """
     try:
         data = Path(path).read_bytes()
+        tokens = data.decode("utf-8").split("\n")
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         problem = "no such file" if missing else f"cannot be read ({error.strerror})"
         raise VocabularyFileError(path, None, problem, "give a readable file") from error
-    if data.startswith(b"\xef\xbb\xbf"):
+    except UnicodeDecodeError as error:
+        line, problem = _line(data, error.start), f"invalid UTF-8 (byte 0x{data[error.start]:02x})"
+        raise VocabularyFileError(path, line, problem, "save the file as UTF-8") from error
+    if data.startswith(codecs.BOM_UTF8):
         remedy = "save the file as UTF-8 without a byte order mark"
         raise VocabularyFileError(path, 1, "byte order mark before the first token", remedy)
     if b"\r" in data:
-        line = data.count(b"\n", 0, data.index(b"\r")) + 1
-        problem = "carriage return (CRLF line end)"
+        line, problem = _line(data, data.index(b"\r")), "carriage return (CRLF line end)"
         raise VocabularyFileError(path, line, problem, "save the file with LF line ends")
-    try:
-        tokens = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        problem = f"invalid UTF-8 (byte 0x{data[error.start]:02x})"
-        raise VocabularyFileError(path, line, problem, "save the file as UTF-8") from error
     if tokens[-1] == "":  # After the LF of the last line.
         tokens.pop()
     check(tokens, path)
     return tokens
+
+
+def _line(data: bytes, place: int) -> int:
+    return data.count(b"\n", 0, place) + 1
 
 
 def write(path: str | os.PathLike[str], tokens: Sequence[str]) -> None:

@@ -8,11 +8,7 @@ from pathlib import Path
 
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import (
-    Pooling,
-    StaticEmbedding,
-    Transformer,
-)
+from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel, BertTokenizerFast
 

@@ -119,10 +119,5 @@ def time_embed(folder, texts, out, batch_size):
 
 
 if __name__ == "__main__":
-    commands = {
-        "make": make,
-        "tokens": tokens,
-        "embed": embed,
-        "time_embed": time_embed,
-    }
+    commands = {"make": make, "tokens": tokens, "embed": embed, "time_embed": time_embed}
     commands[sys.argv[1]](*sys.argv[2:])

@@ -48,11 +48,7 @@ class Race:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._data, self._out, self._peer = args.data, args.out, args.peer
-        self.tests = {
-            "tatoeba": args.tatoeba,
-            "news": args.data / "news",
-            "dev": args.data / "dev",
-        }
+        self.tests = {"tatoeba": args.tatoeba, "news": args.data / "news", "dev": args.data / "dev"}
 
     def run(self, name: str, contestant: Mapping[str, Any], minutes: float, seed: int) -> None:
         folder = self._out / f"{name.replace(', ', '_').replace(' ', '_')}_{minutes:g}_{seed}"

@@ -105,20 +105,16 @@ def _restrict(source, languages: list[str], inputs: list[str] | None):
     from labse_tf.files.corpus_files import find_corpus_files
     from labse_tf.progress import Progress
 
-    counter = None
     if inputs:
         texts = read_texts(find_corpus_files(inputs))
         with Progress("count pieces", unit="text") as progress:
-            counter = count_pieces(source, languages, progress.each(texts))
-    pieces = counter.pieces if counter else pieces_by_script(source, languages)
+            pieces = count_pieces(source, languages, progress.each(texts))
+    else:
+        pieces = pieces_by_script(source, languages)
     restricted = restrict(source, languages, pieces)
     print(f"pieces: {len(restricted.tokens):,} of {len(source.tokens):,}")
     megabytes = [4e-6 * one.encoder.count_params() for one in (restricted, source)]
     print(f"encoder: {megabytes[0]:,.1f} of {megabytes[1]:,.1f} MB")
-    if counter:
-        share = 100 * counter.changed_share()
-        print(f"texts: {counter.texts:,} read; all keep their pieces and vectors")
-        print(f"similar texts: an estimated {share:.1f} % would not keep all pieces")
     return restricted
 
 

@@ -27,11 +27,6 @@ def test_a_search_of_both_sides_at_once():
     assert search.assign_flop == 2 * 8 * 50_000 * 512
 
 
-def test_numbers_of_three_digits():
-    numbers = (0, 7, 999.6, 7_096_000, 54_321)
-    assert [*map(cost._si, numbers)] == ["0", "7.00", "1.00 k", "7.10 M", "54.3 k"]
-
-
 def test_the_page_shows_what_the_program_prints(capsys):
     cost.print_tables(cost.parse_arguments([]))
     page = DOC.read_text("utf-8")

@@ -10,63 +10,73 @@ from vocab import wordpiece_file
 
 VOCAB = ["[PAD]", "[UNK]", "ein", "Haus", "##tür"]
 IDS = {token: number for number, token in enumerate(VOCAB)}
+# As Transformers 5 makes of `vocab_file=`: its five special tokens and nothing else.
+SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+# As from a reader that strips `##tür ` to a token that it has already.
+STRIPPED = [*VOCAB, "##tür\u3000", "Tor"]
 TEXTS = ["ein Haus", "ein Haustür", "Haus Haus ein"]
 OURS = [[2, 3], [2, 3, 4], [3, 3, 2]]
-
-
-def refuse(check, *arguments, match):
-    with pytest.raises(SystemExit, match=match):
-        check(*arguments)
-
-
-SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+# A hundred texts, with one or three that a format character divides for us alone.
+FEW, MANY = (
+    (
+        [*TEXTS * 33, *["ein\u200bHaus"] * n],
+        [*OURS * 33, *[[2, 3]] * n],
+        [*OURS * 33, *[[3, 2]] * n],
+    )
+    for n in (1, 3)
+)
+ROWS = r"has {} rows; its tokenizer has {} tokens"
+LIMIT = {"language": 0.5}
+NAN = float("nan")
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "problem"),
+    ("name", "arguments", "problem"),
     [
-        (VOCAB, dict(reversed(IDS.items())), None),
-        # As Transformers 5 makes of `vocab_file=`: its five special tokens and nothing else.
-        ([*VOCAB, "Tor"], SPECIAL, r"has 5 tokens, the vocabulary 6.*first 2: 'ein' here"),
-        # As from a reader that strips `##tür ` to a token that it has already.
+        ("vocabulary", (VOCAB, dict(reversed(IDS.items()))), None),
+        ("vocabulary", ([*VOCAB, "Tor"], SPECIAL), r"has 5 tokens, the vocabulary 6.*2: 'ein' he"),
+        ("vocabulary", (STRIPPED, {**IDS, "Tor": 5}), "2 ids differ, first 5: .* 'Tor' there"),
+        ("vocabulary", (VOCAB, {**IDS, "Tor": 5}), "has 6 tokens, the vocabulary 5"),
+        ("rows", (5, 5), None),
+        ("rows", (8, 5, 8), None),
+        *(("rows", (n, 5, *more), ROWS.format(n, 5)) for n, *more in ((6,), (4,), (4, 4), (7, 8))),
+        ("tokens", (TEXTS, OURS, [tuple(ids) for ids in OURS], 1), None),
+        ("tokens", (TEXTS, OURS, [[1] * len(ids) for ids in OURS], 1), r"100\.0 % .*, 0\.0 % of"),
         (
-            [*VOCAB, "##tür\u3000", "Tor"],
-            {**IDS, "Tor": 5},
-            "2 ids differ, first 5: .* 'Tor' there",
+            *("tokens", (TEXTS, OURS, [OURS[0], [2, 3, 3], OURS[2]], 1)),
+            r"'ein Haustür': \[2, 3, 3\], ours are \[2, 3, 4\]",
         ),
-        (VOCAB, {**IDS, "Tor": 5}, "has 6 tokens, the vocabulary 5"),
+        ("tokens", (*FEW, 1), None),
+        ("tokens", (*MANY, 1), "of 3 of 102 texts, more than the 2%"),
+        ("loss", ([3.4, 3.3, 3.0, 2.7, 2.5], "peer"), None),
+        *(
+            ("loss", (losses, "peer"), "peer learns nothing: its loss was 3")
+            for losses in ([3.47, 3.46, 3.48, 3.45, 3.46], [3, 4, 5], [3, NAN])
+        ),
+        ("loss", ([3.4], "peer"), "too few steps"),
+        (
+            "accepted",
+            ({"length": 100, "language": 98}, {"length": 96, "language": 60}, 100, LIMIT),
+            None,
+        ),
+        ("accepted", ({"length": 100}, {"length": 94}, 100, {}), "accepts .* of 100 pairs"),
+        ("accepted", ({"length": 100}, {"length": 0}, 100, {}), "accepts .* of 100 pairs"),
+        # However loose the limit.
+        ("accepted", ({"language": 30}, {"language": 0}, 100, LIMIT), "accepts .* of 100 pairs"),
+        ("found", (0.99999,), None),
+        ("found", (0.5,), "50.0% of the peer's pairs"),
     ],
 )
-def test_vocabularies(ours, theirs, problem):
-    if problem:
-        refuse(same_work.check_vocabulary, ours, theirs, match=problem)
+def test_checks(name, arguments, problem):
+    check = getattr(same_work, f"check_{name}")
+    if problem is None:
+        check(*arguments)
     else:
-        same_work.check_vocabulary(ours, theirs)
+        with pytest.raises(SystemExit, match=problem):
+            check(*arguments)
 
 
-def test_tables_have_a_row_a_token():
-    same_work.check_rows(5, 5)
-    same_work.check_rows(8, 5, 8)
-    for rows, tokens, asked in [(6, 5, None), (4, 5, None), (4, 5, 4), (7, 5, 8)]:
-        problem = f"has {rows} rows; its tokenizer has {tokens} tokens"
-        refuse(same_work.check_rows, rows, tokens, asked, match=problem)
-
-
-def test_tokens():
-    same_work.check_tokens(TEXTS, OURS, [tuple(ids) for ids in OURS], unknown=1)
-    unknowns = [[1] * len(ids) for ids in OURS]
-    problem = r"100\.0 % of the peer's tokens are \[UNK\], 0\.0 % of"
-    refuse(same_work.check_tokens, TEXTS, OURS, unknowns, 1, match=problem)
-    others = [OURS[0], [2, 3, 3], OURS[2]]
-    problem = r"'ein Haustür': \[2, 3, 3\], ours are \[2, 3, 4\]"
-    refuse(same_work.check_tokens, TEXTS, OURS, others, 1, match=problem)
-
-
-def test_known_exceptions_pass_while_they_are_few():
-    texts, ours = [*TEXTS * 33, "ein\u200bHaus"], [*OURS * 33, [2, 3]]
-    same_work.check_tokens(texts, ours, [*OURS * 33, [3, 2]], unknown=1)
-    many = (texts + texts[-1:] * 2, ours + [[2, 3]] * 2, OURS * 33 + [[3, 2]] * 3, 1)
-    refuse(same_work.check_tokens, *many, match="of 3 of 102 texts, more than the 2%")
+def test_kinds_of_exceptions():
     for text, kind in (
         ("ein Haus", None),
         ("a\u200bb", "U+200B ZERO WIDTH SPACE (Cf)"),
@@ -74,30 +84,6 @@ def test_known_exceptions_pass_while_they_are_few():
         ("x" * 76, "a long word"),
     ):
         assert same_work.exception_of(text) == kind
-
-
-def test_losses():
-    same_work.check_loss([3.4, 3.3, 3.0, 2.7, 2.5], "peer")
-    for losses in ([3.47, 3.46, 3.48, 3.45, 3.46], [3, 4, 5], [3, float("nan")]):
-        problem = "peer learns nothing: its loss was 3"
-        refuse(same_work.check_loss, losses, "peer", match=problem)
-    refuse(same_work.check_loss, [3.4], "peer", match="too few steps")
-
-
-def test_filters_and_mined_pairs():
-    known = {"language": 0.5}
-    ours, theirs = {"length": 100, "language": 98}, {"length": 96, "language": 60}
-    same_work.check_accepted(ours, theirs, 100, known)
-    for accepted, limits, ours in (
-        ({"length": 94}, {}, {"length": 100}),
-        ({"length": 0}, {}, {"length": 100}),
-        ({"language": 0}, known, {"language": 30}),  # However loose the limit.
-    ):
-        refuse(
-            same_work.check_accepted, ours, accepted, 100, limits, match="accepts .* of 100 pairs"
-        )
-    same_work.check_found(0.99999)
-    refuse(same_work.check_found, 0.5, match="50.0% of the peer's pairs")
 
 
 def test_the_sample_has_our_tokens_of_every_file(tmp_path):

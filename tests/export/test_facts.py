@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
+from command_line import refused
+from runs import labse_run
 
 import labse_tf
 from export.model_card import model_card
-from labse_tf.cli.main import main
+from export.source import open_source
 
 TEXTS = ["Hello", "Hallo"]
-
-
-def read_facts(folder):
-    return json.loads((folder / "model.json").read_text("utf-8"))
 
 
 def read_card(folder):
@@ -29,34 +27,58 @@ def code_of(card):
     return re.findall(r"```python\n(.*?)```", card, re.DOTALL)
 
 
-def export(source, out, *more):
-    options = ("--no-verify", "--format", "hub", *more)
-    assert main(["export", str(source), "--out", str(out), *options]) == 0
-    return read_facts(out), read_card(out)
-
-
 @pytest.fixture(scope="module")
-def facts(model_dir):
-    return read_facts(model_dir)
+def facts(every_format):
+    return json.loads((every_format / "model.json").read_text("utf-8"))
 
 
-def test_a_dual_encoder(model_dir, facts, vocab_file):
-    training = facts["training"]
-    assert (training["kind"], training["steps"]) == ("dual encoder", 4)
+def test_a_dual_encoder(static_run, facts):
+    training = open_source(static_run).training
+    assert (training["kind"], training["steps"]) == ("dual encoder", 80)
     assert training["bitext"] == ["bitext"] and "matryoshka" not in training
-    card = read_card(model_dir)
-    assert "4 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
+    card = model_card({**facts, "training": training}, parameters=1)
+    assert "80 steps of 8 pairs, additive margin softmax with margin 0.3 and scale 10.0" in card
     assert "Data: bitext." in card and "columns" not in card
-    parts = {"preprocessor", "encoder", "text_encoder"}
-    names = {path.name for path in model_dir.iterdir()}
-    assert names == parts | {"verification", "model.json", "README.md"}
-    for part in parts:
-        assert (model_dir / part / "assets" / "vocab.txt").read_bytes() == vocab_file.read_bytes()
 
 
-def test_the_code_of_the_card_runs(every_format, model_dir, monkeypatch):
+def test_leading_columns(config_file, facts, tmp_path):
+    sets = ("encoder.num_layers=0", "train.steps=0", "train.matryoshka=[8,4]")
+    assert labse_run("train", config_file, tmp_path / "run", *sets) == 0
+    training = open_source(tmp_path / "run").training
+    assert training["matryoshka"] == [16, 8, 4]
+    card = model_card({**facts, "training": training}, parameters=1)
+    assert "vectors have 16 dimensions" in card
+    assert "their first 8 or 4 columns" in card and "[:, :4], 1)`" in card
+
+
+def test_a_pretrained_encoder(every_format, shallow_run, facts, vocab_file):
+    """Its masked language model is there, and no part of what is trained as the encoder."""
+    assert (facts["training"]["kind"], facts["training"]["steps"]) == ("pre-training", 1)
+    card = read_card(every_format)
+    assert "1 steps of 8 sequences of MLM and TLM" in card and facts["licence"] in card
+    assert "margin" not in card and "Data: monolingual, bitext." in card
+    for part in ("preprocessor", "encoder", "text_encoder"):
+        assert (every_format / part / "assets/vocab.txt").read_bytes() == vocab_file.read_bytes()
+    ids = tf.constant([[101, 110, 103, 112, 102]])
+    inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
+    positions = tf.constant([[2, 0]])
+    saved = tf.saved_model.load(str(every_format / "encoder"))
+    assert not any("mlm_head" in variable.name for variable in saved.trainable_variables)
+    outputs = saved.mlm({**inputs, "masked_lm_positions": positions})
+    assert set(outputs) == {"mlm_logits", "pooled_output", "sequence_output", "encoder_outputs"}
+    assert outputs["mlm_logits"].shape == (1, 2, facts["encoder"]["vocab_size"])
+    # An export of the model dir keeps it, and the facts.
+    again = open_source(every_format)
+    assert (again.licence, again.training) == (facts["licence"], facts["training"])
+    for source in (again, open_source(shallow_run)):
+        hidden = source.encoder(inputs)["sequence_output"]
+        logits = source.head(hidden, positions)
+        np.testing.assert_allclose(logits, outputs["mlm_logits"], atol=1e-6)
+
+
+def test_the_code_of_the_card_runs(every_format, monkeypatch):
     monkeypatch.chdir(every_format)
-    expected = labse_tf.load(model_dir).encode(TEXTS)
+    expected = labse_tf.load(every_format).encode(TEXTS)
     names, ran = {}, 0
     for block in code_of(read_card(every_format)):
         # It is no requirement of ours; benchmarks/models/huggingface.py runs it.
@@ -113,56 +135,8 @@ def test_what_the_hub_reads(facts, licence, expected):
     assert yaml.safe_load(front) == expected | {"pipeline_tag": "sentence-similarity"}
 
 
-def test_results_that_are_no_record(trained_run, tmp_path, capsys):
+def test_results_that_are_no_record(shallow_run, tmp_path, capsys):
     (tmp_path / "x.json").write_text("{}", "utf-8")
-    command = ["export", str(trained_run), "--results", str(tmp_path / "x.json")]
-    assert main([*command, "--out", str(tmp_path / "model")]) == 2
-    assert f"{tmp_path / 'x.json'}: is not a record of a task" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_leading_columns(config_file, static_run, tmp_path):
-    """They are told if they were trained; and stay so when the model is exported again."""
-    for dims, expected in (("[8,4]", [16, 8, 4]), ("[16]", None)):
-        run, out = tmp_path / f"run_{len(dims)}", tmp_path / f"model_{len(dims)}"
-        sets = ("encoder.num_layers=0", "encoder.pooling=mean", "train.steps=2")
-        options = [word for one in (*sets, f"train.matryoshka={dims}") for word in ("--set", one)]
-        command = ["train", str(config_file), "--init", str(static_run), "--run-dir", str(run)]
-        assert main([*command, *options]) == 0
-        facts, card = export(run, out)
-        assert facts["training"].get("matryoshka") == expected
-        assert ("vectors have 16 dimensions" in card) == bool(expected)
-    facts, card = export(tmp_path / "model_5", tmp_path / "again")
-    assert facts["training"]["matryoshka"] == [16, 8, 4]
-    assert "their first 8 or 4 columns" in card and "[:, :4], 1)`" in card
-
-
-def mlm_logits(folder):
-    ids = tf.constant([[101, 110, 103, 112, 102]])
-    inputs = {"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0}
-    inputs["masked_lm_positions"] = tf.constant([[2, 0]])
-    encoder = tf.saved_model.load(str(folder / "encoder"))
-    outputs = encoder.mlm(inputs)
-    names = {"mlm_logits", "pooled_output", "sequence_output", "encoder_outputs"}
-    assert set(outputs) == names
-    # It is no part of what is trained as the encoder.
-    assert not any("mlm_head" in variable.name for variable in encoder.trainable_variables)
-    return outputs["mlm_logits"].numpy()
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_pretrained_encoder_has_its_masked_language_model(pretrained_run, tmp_path, times):
-    """An export of the model dir keeps it, and the licence."""
-    model = tmp_path / "model"
-    facts, card = export(pretrained_run, model, "--licence", "CC BY 4.0")
-    logits = mlm_logits(model)
-    if times == 2:
-        facts, card = export(model, tmp_path / "again", "--length", "32")
-        assert facts["sequence_length"] == 32
-        np.testing.assert_array_equal(mlm_logits(tmp_path / "again"), logits)
-    assert facts["licence"] == "CC BY 4.0" and "CC BY 4.0" in card
-    # Two stages of three steps.
-    assert (facts["training"]["kind"], facts["training"]["steps"]) == ("pre-training", 6)
-    assert "6 steps of 8 sequences of MLM and TLM" in card
-    assert "margin" not in card and "Data: monolingual, bitext." in card
-    assert logits.shape == (1, 2, facts["encoder"]["vocab_size"])
+    out = ("--out", tmp_path / "model")
+    error = refused(capsys, "export", shallow_run, *out, "--results", tmp_path / "x.json")
+    assert error.startswith(f"{tmp_path / 'x.json'}: ")

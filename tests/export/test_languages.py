@@ -10,7 +10,6 @@ import tensorflow as tf
 from command_line import refused
 from tiny_text import sentences_of
 
-import labse_tf
 from export.source import open_source
 from export.transforms import count_pieces, pieces_by_script, restrict
 from labse_tf.cli.main import main
@@ -19,8 +18,8 @@ from vocab import wordpiece_file
 
 
 @pytest.fixture(scope="module")
-def source(model_dir):
-    return open_source(model_dir)
+def source(shallow_run):
+    return open_source(shallow_run)
 
 
 def vectors_of(source, texts, folder):
@@ -36,7 +35,7 @@ def test_sentences_have_the_same_vectors_bit_for_bit(source, tmp_path, has_text)
     texts = [*sentences_of(languages[0]), *sentences_of(languages[1])]
     if has_text:
         labelled = [(code, text) for code in ("de", "en", "ja") for text in sentences_of(code)]
-        pieces = count_pieces(source, languages, labelled).pieces
+        pieces = count_pieces(source, languages, labelled)
     else:
         pieces = pieces_by_script(source, languages)
         assert {"Съ"[0], "##ш", "猫", "カ", "ま", "."} <= pieces
@@ -52,25 +51,20 @@ def test_sentences_have_the_same_vectors_bit_for_bit(source, tmp_path, has_text)
     np.testing.assert_array_equal(tables[0], tables[1][rows])
 
 
-@pytest.mark.slow
-def test_facts_and_report(model_dir, bitext_dir, tmp_path, capsys):
+def test_facts_and_report(every_format, bitext_dir, tmp_path, capsys):
     out = tmp_path / "model"
-    command = ["export", model_dir, "--out", out, "--no-verify", "--format", "hub"]
+    command = ["export", every_format, "--out", out, "--no-verify", "--format", "hf"]
     command += ["--languages", "th,ja", "--language-text", bitext_dir]
     assert main([str(word) for word in command]) == 0
     facts, before = (
-        json.loads((folder / "model.json").read_text("utf-8")) for folder in (out, model_dir)
+        json.loads((folder / "model.json").read_text("utf-8")) for folder in (out, every_format)
     )
     assert (facts["languages"], facts["kept_of"]) == (["ja", "th"], before["vocabulary"])
     assert facts["training"] == before["training"]
-    assert facts["encoder"]["vocab_size"] == facts["vocabulary"]["tokens"]
-    report = capsys.readouterr().out
     pieces, of = facts["vocabulary"]["tokens"], before["vocabulary"]["tokens"]
-    assert f"pieces: {pieces} of {of}" in report and "texts: 96 read" in report
+    assert facts["encoder"]["vocab_size"] == pieces < of
+    assert f"pieces: {pieces} of {of}" in capsys.readouterr().out
     assert "Japanese (ja), Thai (th)" in (out / "README.md").read_text("utf-8")
-    texts = sentences_of("th")
-    expected = labse_tf.load(model_dir).encode(texts)
-    np.testing.assert_array_equal(labse_tf.load(out).encode(texts), expected)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +76,7 @@ def test_facts_and_report(model_dir, bitext_dir, tmp_path, capsys):
         (["--languages", "de", "--language-text", "nowhere"], "nowhere"),
     ],
 )
-def test_refusals(model_dir, bitext_dir, tmp_path, capsys, options, problem):
+def test_refusals(shallow_run, bitext_dir, tmp_path, capsys, options, problem):
     options = [bitext_dir if option == "BITEXT" else option for option in options]
-    assert problem in refused(capsys, "export", model_dir, "--out", tmp_path / "model", *options)
+    assert problem in refused(capsys, "export", shallow_run, "--out", tmp_path / "model", *options)
     assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ PACKAGES = ("labse_tf", "beam_pipelines", "vocab", "export", "benchmarks")
 TESTS = "tests"
 SECONDS = 35
 # Tests with these fixtures begin with a training, an export or a process.
-SLOW_FIXTURES = {"pretrained_run", "trained_run", "model_dir", "labse"}
+SLOW_FIXTURES = {"pretrained_run", "trained_run", "shallow_run", "labse"}
 NOT_REACHED = f"not reached in {SECONDS} seconds"
 
 _started = time.monotonic()

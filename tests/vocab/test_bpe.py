@@ -16,12 +16,13 @@ RESERVED = list(wordpiece_file.RESERVED_TOKENS)
 RESERVED[1] = "[bpe]"
 
 
+TEXTS = [("en", one) for one in SENTENCES]
+TEXTS += [(language, one) for language in LANGUAGES for one in sentences_of(language)]
+
+
 @pytest.fixture(scope="module")
 def tokens():
-    counts = bpe.count_words(
-        [*(("en", one) for one in SENTENCES), *((c, t) for c in LANGUAGES for t in sentences_of(c))]
-    )
-    return bpe.learn(bpe.smooth(counts, 0.3), 500, coverage=1.0)
+    return bpe.learn(bpe.smooth(bpe.count_words(TEXTS), 0.3), 500, coverage=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +53,20 @@ def test_words_are_weighted_as_by_smoothing():
 
 def test_the_file_is_all_that_there_is_to_the_model(tokens, processor):
     """The model made of the tokens splits as the one that SentencePiece learned."""
-    model = io.BytesIO()
-    lines = [*SENTENCES, *(text for language in LANGUAGES for text in sentences_of(language))]
+    model, lines = io.BytesIO(), [text for _, text in TEXTS]
     options = {"model_type": "bpe", "vocab_size": 300, "hard_vocab_limit": False}
     options |= {"normalization_rule_name": "identity", "bos_id": -1, "eos_id": -1}
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        character_coverage=1.0,
-        minloglevel=2,
-        **options,
-    )
+    options |= {"character_coverage": 1.0, "minloglevel": 2, "model_writer": model}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), **options)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     names = [theirs.id_to_piece(number) for number in range(1, theirs.get_piece_size())]
     ours = sentencepiece.SentencePieceProcessor(model_proto=bpe.model_of([*RESERVED, *names]))
     for line in [*lines, "unseen Ж ☃", ""]:
         assert ours.encode(line, out_type=str) == theirs.encode(line, out_type=str)
-    # And its ids are the lines of the file.
-    for line in SENTENCES:
-        assert [tokens[one] for one in processor.encode(line)] == processor.encode(
-            line, out_type=str
-        )
+        # And its ids are the lines of the file.
+        ids = processor.encode(line)
+        if 100 not in ids:
+            assert [tokens[one] for one in ids] == processor.encode(line, out_type=str)
 
 
 @given(st.text(st.sampled_from("abcdef áß猫犬แม \U0001f44d[]#▁"), max_size=30))

@@ -27,17 +27,13 @@ def test_hand_worked_values():
 @given(TOKEN_COUNTS, st.floats(0, 1))
 def test_totals(counts, exponent):
     """Exponent 1 changes nothing, 0 makes all languages equal; the total stays, ratios follow."""
-    assert all(weight == pytest.approx(1) for weight in smoothing_coefficients(counts, 1).values())
-    weights = smoothing_coefficients(counts, 0)
-    equal = sum(counts.values()) / len(counts)
-    for language, count in counts.items():
-        assert weights[language] * count == pytest.approx(equal)
-    weights = smoothing_coefficients(counts, exponent)
-    weighted = {language: weights[language] * count for language, count in counts.items()}
-    assert math.fsum(weighted.values()) == pytest.approx(sum(counts.values()))
-    first, last = min(counts), max(counts)
-    expected = (counts[first] / counts[last]) ** exponent
-    assert weighted[first] / weighted[last] == pytest.approx(expected)
+    total, first, last = sum(counts.values()), min(counts), max(counts)
+    for s in (0, exponent, 1):
+        weights = smoothing_coefficients(counts, s)
+        weighted = {language: weights[language] * count for language, count in counts.items()}
+        assert math.fsum(weighted.values()) == pytest.approx(total)
+        expected = (counts[first] / counts[last]) ** s
+        assert weighted[first] / weighted[last] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def lines(tokens):
 
 def test_reserved_tokens_have_the_published_ids():
     unused = [f"[unused{number}]" for number in range(1, 100)]
-    assert list(RESERVED_TOKENS) == ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert [*RESERVED_TOKENS] == ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def test_reads_what_it_writes(path):
@@ -34,9 +34,6 @@ def test_reads_what_it_writes(path):
     assert wordpiece_file.read(path) == TOKENS
 
 
-FOLDER = "a folder"
-
-
 def without(special):
     return lines("other" if token == special else token for token in RESERVED_TOKENS)
 
@@ -45,7 +42,7 @@ def without(special):
     ("data", "line", "problem"),
     [
         (None, None, "no such file"),
-        (FOLDER, None, "cannot be read"),
+        ("a folder", None, "cannot be read"),
         (b"", None, "the file is empty"),
         (lines([*RESERVED_TOKENS, "a", "b", "a"]), 107, "'a' is already on line 105"),
         (lines([*RESERVED_TOKENS, "a", "", "b"]), 106, "blank line"),
@@ -66,15 +63,14 @@ def without(special):
     ],
 )
 def test_faults_are_named_with_their_line(path, data, line, problem):
-    if data is FOLDER:
+    if data == "a folder":
         path.mkdir()
     elif data is not None:
         path.write_bytes(data)
     with pytest.raises(VocabularyFileError) as caught:
         wordpiece_file.read(path)
     assert (caught.value.path, caught.value.line) == (str(path), line)
-    place = f"{path}:{line}" if line else str(path)
-    assert str(caught.value).startswith(f"{place}: ")
+    assert str(caught.value).startswith(f"{path}:{line}: " if line else f"{path}: ")
     assert problem in str(caught.value) and "; " in str(caught.value)
 
 

@@ -14,7 +14,6 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 import labse_tf
-from labse_tf.cli.main import main
 from labse_tf.embedding.embedder import Embedder
 from labse_tf.embedding.light import LightEmbedder
 from labse_tf.embedding.open import open_encoder
@@ -111,28 +110,31 @@ def test_the_facts_beside_the_models(model_dir, trained_run):
 
 
 @pytest.fixture(scope="module")
-def onnx_dir(trained_run, made_once):
+def complete(every_format):
+    return labse_tf.load(every_format)
+
+
+@pytest.fixture(scope="module")
+def onnx_dir(every_format, tmp_path_factory):
     """A model dir with ONNX alone, as the light installation reads it."""
-
-    def make(folder):
-        arguments = ["export", str(trained_run), "--format", "onnx", "--no-verify"]
-        assert main([*arguments, "--out", str(folder)]) == 0
-
-    return made_once("onnx_alone", make)
+    folder = tmp_path_factory.mktemp("onnx")
+    shutil.copytree(every_format / "onnx", folder / "onnx")
+    for name in ("model.json", "vocab.txt"):
+        shutil.copy(every_format / name, folder)
+    return folder
 
 
 def test_onnx_gives_the_tokens_and_vectors_of_the_model_dir(
-    onnx_dir, embedder, preprocessor, multilingual_sentences
+    onnx_dir, complete, preprocessor, multilingual_sentences
 ):
     opened = open_encoder(str(onnx_dir / "onnx" / "model.onnx"))
     texts = [*multilingual_sentences, *ODD]
     assert isinstance(opened.model, LightEmbedder)
     expected = preprocessor.tokenize(tf.constant(texts)).merge_dims(1, 2).to_list()
     assert opened.model._tokenize(texts) == expected
-    before = embedder.texts_cut
-    np.testing.assert_allclose(opened.encode(texts), embedder.encode(texts), atol=2e-5)
+    np.testing.assert_allclose(opened.encode(texts), complete.encode(texts), atol=2e-5)
     facts = {"kind": "model dir", "sequence_length": 128, "dim": 16}
-    facts["texts_cut"] = embedder.texts_cut - before
+    facts["texts_cut"] = complete.texts_cut
     assert facts.items() <= opened.facts().items() and facts["texts_cut"] > 0
 
 
@@ -160,16 +162,24 @@ labse_tf.load(model_dir)
 """
 
 
-def test_the_light_installation(onnx_dir, model_dir, trained_run, embedder, tmp_path):
+def test_the_light_installation(onnx_dir, every_format, complete, shallow_run, tmp_path):
     """Embeds, scores and mines; what needs TensorFlow says so; `import labse_tf` loads little."""
     (tmp_path / "de.txt").write_text("Guten Morgen\nEin Haus\nDanke\n", "utf-8")
     (tmp_path / "en.txt").write_text("Thank you\nA house\nGood morning\n", "utf-8")
     (tmp_path / "pairs.tsv").write_text("A house\tEin Haus\n", "utf-8")
-    command = [sys.executable, "-c", WITHOUT, onnx_dir / "onnx", model_dir, trained_run, tmp_path]
+    command = [
+        sys.executable,
+        "-c",
+        WITHOUT,
+        onnx_dir / "onnx",
+        every_format,
+        shallow_run,
+        tmp_path,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "labse_tf.errors.InputError" in done.stderr, done.stderr
     assert done.stderr.count("pip install 'labse-tf[") == 2, done.stderr
-    expected = embedder.encode(["Ein Haus", "今日は"])
+    expected = complete.encode(["Ein Haus", "今日は"])
     np.testing.assert_allclose(np.load(tmp_path / "loaded.npy"), expected, atol=2e-5)
     assert np.load(tmp_path / "vectors.npy").shape == (3, 16)
     assert (tmp_path / "scores.tsv").read_text("utf-8").endswith("\tA house\tEin Haus\n")
