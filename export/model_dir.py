@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import platform
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -38,6 +39,8 @@ WORDPIECE = "wordpiece"
 VOCAB_FILE = "vocab.txt"
 FORMATS = ("hub", "text", "hf", "lite", "onnx")
 DEFAULT_FORMATS = ("hub", "text")
+# By the first word of a check's name; the other checks are of hub.
+_FORMAT_OF_CHECK = {"text": "text", "huggingface": "hf", "lite": "lite", "onnx": "onnx"}
 
 _log = logging.getLogger("labse")
 
@@ -69,8 +72,8 @@ def export(
       overwrite: replace an existing `out`.
 
     Raises:
-      InputError: if a format is unknown, the length is out of range, `out` exists, a format cannot
-        be written, or a check fails.
+      InputError: if a format is unknown, the length is out of range, `out` exists, or a check
+        fails. If some of text, hf, lite and onnx alone fail, the other formats are in `out`.
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
@@ -86,30 +89,65 @@ def export(
             "lite": lambda: save_lite(source, partial, inputs=inputs, vectors=vectors),
             "onnx": lambda: _write_onnx(source, partial, inputs, length),
         }
+        # The entries of the model dir that belong to a format alone; why formats are left out.
+        written, failed = {"text": {"text_encoder"}}, {}
         for name in (name for name in writers if name in formats):
+            before = set(os.listdir(partial))
             try:
                 writers[name]()
             except (OSError, ImportError, MemoryError):
                 raise
-            except Exception as error:  # Of a converter that lacks an operation.
-                reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
-                problem = f"could not be given the format {name} ({reason})"
-                remedy = f"leave {name} out of --format; report this as a bug"
-                raise InputError(problem, path=out, remedy=remedy) from error
-        if source.tokenizer is None and not {"hub", "hf"} & set(formats):
-            # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
-            wordpiece_file.write(partial / VOCAB_FILE, source.tokens)
-        write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
+            except Exception as error:
+                failed[name] = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
+            written[name] = set(os.listdir(partial)) - before
+
+        def finish() -> None:
+            for path in (partial / one for name in failed for one in written.pop(name, ())):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            facts["formats"] = [name for name in formats if name not in failed]
+            if not facts["formats"]:
+                raise _refusal(out, failed, remedy="choose another format")
+            vocabulary = partial / VOCAB_FILE
+            if "hub" not in formats and source.tokenizer is None and not vocabulary.exists():
+                # Without a preprocessor, the vocabulary is needed to make inputs for lite and onnx.
+                wordpiece_file.write(vocabulary, source.tokens)
+            write_facts(partial, facts, parameters=source.encoder.count_params(), results=results)
+
+        finish()
         if verified:
-            try:
-                verify(partial, _log_check)
-            except InputError as error:
-                error.path = os.fspath(out)  # The checked folder has a temporary name.
-                raise
+            failed |= _find_failed(partial, out)
+            finish()
+    if failed:
+        raise _refusal(out, failed, remedy="the other formats are there")
 
 
-def _log_check(check: Check) -> None:
-    _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
+def _refusal(out: str | os.PathLike[str], failed: Mapping[str, str], *, remedy: str) -> InputError:
+    reasons = "; ".join(f"{name} ({reason})" for name, reason in failed.items())
+    problem = f"could not be given the format {reasons}"
+    return InputError(problem, path=out, remedy=f"{remedy}; report this as a bug")
+
+
+def _find_failed(folder: Path, out: str | os.PathLike[str]) -> dict[str, str]:
+    """Returns each format whose check fails, and the reason.
+
+    Raises:
+      InputError: as `verify`, unless only formats fail that hub does without.
+    """
+    failed: dict[str, str] = {}
+
+    def report(check: Check) -> None:
+        _log.info("verify: %s %s", check.name, "ok" if check.ok else "FAILED")
+        if not check.ok:
+            name = _FORMAT_OF_CHECK.get(check.name.partition(" ")[0], "hub")
+            failed.setdefault(name, f"{check.name}: {check.detail}")
+
+    try:
+        verify(folder, report)
+    except InputError as error:
+        if not failed or "hub" in failed:
+            error.path = os.fspath(out)  # The checked folder has a temporary name.
+            raise
+    return failed
 
 
 def _write_onnx(source: Source, folder: Path, inputs: Mapping[str, tf.Tensor], length: int) -> None:

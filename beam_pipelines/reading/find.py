@@ -22,6 +22,7 @@ from labse_tf.files.textio import COMPRESSIONS
 PART_BYTES = 64_000_000
 _CHUNK_BYTES = 1 << 20
 _DIVISIBLE = (corpus_files.TEXT, corpus_files.TSV, corpus_files.JSON_LINES)
+_PACKED = (corpus_files.PARQUET, corpus_files.ZIP)
 # Text in many languages is compressed to a third or a quarter of its size.
 _COMPRESSION_FACTOR = 4
 
@@ -46,7 +47,7 @@ def check_complete(paths: Iterable[str]) -> None:
 
 def text_bytes(file: CorpusFile) -> int:
     """Returns the approximate bytes of text in a file: four times its size if it is compressed."""
-    compressed = file.format == corpus_files.PARQUET or file.path.lower().endswith(COMPRESSIONS)
+    compressed = file.format in _PACKED or file.path.lower().endswith(COMPRESSIONS)
     factor = _COMPRESSION_FACTOR if compressed else 1
     return factor * sum(map(STORAGE.size, file.paths))
 

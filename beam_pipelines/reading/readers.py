@@ -10,6 +10,7 @@ import collections
 import contextlib
 import gzip
 import unicodedata
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
@@ -45,7 +46,7 @@ from beam_pipelines.runtime.errors import input_errors_marked
 from beam_pipelines.runtime.storage import open_file
 from labse_tf.errors import InputError
 from labse_tf.files import corpus_files, textio
-from labse_tf.files.corpus_files import SHARD, TSV, CorpusFile, rows_and_errors
+from labse_tf.files.corpus_files import SHARD, TSV, CorpusFile, describe, rows_and_errors
 from labse_tf.files.record_kinds import KINDS
 
 
@@ -171,7 +172,7 @@ def records_of_part(part: FilePart) -> Iterator[Record | InputError]:
 
 
 def _read(
-    streams: Sequence[BinaryIO], file: CorpusFile, first: int | None
+    streams: Sequence[BinaryIO], file: CorpusFile, first: int | None = None
 ) -> Iterator[Record | InputError]:
     """Yields the records of a file whose `paths` are open; `first` is its first column of text."""
     if file.format in _READERS:
@@ -181,6 +182,28 @@ def _read(
     record_type, language = KINDS[file.kind].record, file.language
     for _, texts in rows_and_errors(file, lines, first=first):
         yield texts if isinstance(texts, InputError) else record_type(*texts, language)
+
+
+def _read_zip(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
+    """Yields the records of the corpus files in an archive, in the order of their names."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            # Members are named as if the archive were a folder.
+            members = {f"{file.path}/{name}": name for name in archive.namelist()}
+            found = {describe(path, members.__contains__) for path in members} - {None}
+            empty = True
+            for one in sorted(found):
+                if one.format in _IN_ARCHIVES and (
+                    one.kind is None or file.kind in (None, one.kind)
+                ):
+                    empty = False
+                    streams = [archive.open(members[path]) for path in one.paths]
+                    yield from _read(streams, one._replace(kind=file.kind or one.kind))
+            if empty:
+                raise InputError("holds no corpus files", path=file.path, remedy="unpack it")
+    except (KeyError, zipfile.BadZipFile, RuntimeError, OSError, EOFError, zlib.error) as error:
+        problem = f"the archive cannot be read ({error})"
+        raise InputError(problem, path=file.path, remedy="unpack it yourself") from error
 
 
 def _read_tfrecord(stream: BinaryIO, file: CorpusFile) -> Iterator[Record | InputError]:
@@ -219,8 +242,10 @@ _READERS = {
     corpus_files.TFRECORD: _read_tfrecord,
     corpus_files.PARQUET: read_parquet,
     corpus_files.JSON_LINES: read_json_lines,
+    corpus_files.ZIP: _read_zip,
     corpus_files.TMX: read_tmx,
     corpus_files.WARC: read_web,
     corpus_files.WET: read_web,
     corpus_files.WIKIPEDIA: read_wikipedia,
 }
+_IN_ARCHIVES = set(corpus_files.ALL_FORMATS) - {corpus_files.ZIP}

@@ -34,11 +34,11 @@ _log = logging.getLogger("labse")
 SCORES = "scores"
 
 TEXT, TSV, SHARD, MOSES, PARQUET, TFRECORD = "text", "tsv", "shard", "moses", "parquet", "tfrecord"
-TMX, JSON_LINES = "tmx", "jsonl"
+TMX, JSON_LINES, ZIP = "tmx", "jsonl", "zip"
 WARC, WET, WIKIPEDIA = "warc", "wet", "wikipedia"
 # The formats that training and evaluation read; others are converted to clean shards first.
 PLAIN_FORMATS = (TEXT, TSV, SHARD, MOSES, TFRECORD)
-ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX, JSON_LINES)
+ALL_FORMATS = (*PLAIN_FORMATS, PARQUET, TMX, JSON_LINES, ZIP)
 # Pages of text, which only `labse corpus filter-monolingual` can split into sentences.
 PAGE_FORMATS = (WARC, WET, WIKIPEDIA)
 
@@ -64,7 +64,7 @@ class CorpusFile(NamedTuple):
       path: for a Moses pair, the path of the side that is not English.
       language: the paper's code; for bitext, the code of the side that is not English. For Parquet,
         JSON_LINES and loose TFRECORD files, the default for records without a language, or None.
-        None for TMX, WARC and WET, whose content gives the language.
+        None for TMX, ZIP, WARC and WET, whose content gives the language.
       kind: a key of `record_kinds.KINDS`; None if only the content of the file determines it.
       format: TEXT, TSV, ...
       english_path: the English side of a Moses pair, else None.
@@ -90,7 +90,7 @@ class CorpusFile(NamedTuple):
     @property
     def tells_language(self) -> bool:
         """Whether records may state their own language, so that the file may have several."""
-        return self.format in (PARQUET, TFRECORD, TMX, JSON_LINES, WARC, WET)
+        return self.format in (PARQUET, TFRECORD, TMX, JSON_LINES, ZIP, WARC, WET)
 
 
 def find_corpus_files(
@@ -249,6 +249,8 @@ def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> 
         return CorpusFile(path, _only_language(stem, path), MONOLINGUAL, TEXT)
     if format_ == ".tmx":
         return CorpusFile(path, None, BITEXT, TMX)
+    if format_ == ".zip" and not compression:
+        return CorpusFile(path, None, None, ZIP)
     if format_ in (".jsonl", ".ndjson"):
         return _describe_loose(path, stem, JSON_LINES)
     if format_ == ".parquet" and not compression:

@@ -203,15 +203,22 @@ def no_conversion(encoder, types=()):
 
 
 @pytest.mark.parametrize("convert", [wrong_vectors, no_conversion])
-def test_a_format_that_fails_leaves_nothing(convert, shallow_run, tmp_path, monkeypatch, capsys):
+def test_a_format_that_fails_leaves_the_others(convert, shallow_run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(export_lite, "_convert", convert)
-    assert export(shallow_run, tmp_path / "model", "--format", "hf,lite") == 2
+    out = tmp_path / "model"
+    assert export(shallow_run, out, "--format", "lite,hf") == 2
     [line] = [one for one in capsys.readouterr().err.split("\n") if "labse: error" in one]
-    assert str(tmp_path / "model") in line and "lite" in line
+    assert str(out) in line and "lite" in line
+    assert json.loads((out / "model.json").read_text("utf-8"))["formats"] == ["hf"]
+    assert not (out / "lite").exists() and "tflite" not in (out / "README.md").read_text("utf-8")
+    assert (out / "model.safetensors").is_file() and (out / "vocab.txt").is_file()
+
+
+def test_a_format_that_fails_alone_leaves_nothing(shallow_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(export_lite, "_convert", no_conversion)
+    assert export(shallow_run, tmp_path / "model", "--format", "lite") == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_library_that_is_missing(shallow_run, tmp_path, monkeypatch):
+    # A library that is missing is no fault of the format's: nothing is made.
     monkeypatch.setitem(sys.modules, "onnx", None)
-    assert export(shallow_run, tmp_path / "model", "--format", "onnx") == 2
+    assert export(shallow_run, tmp_path / "model", "--format", "lite,onnx") == 2
     assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zipfile
 
 import pytest
 
@@ -276,3 +277,33 @@ def test_what_a_killed_job_left_is_no_corpus(tmp_path):
     put(tmp_path, "de.tsv", PAIRS["de"])
     put(tmp_path, "out.partial/out/bitext/fr/part-00000-of-00001.tfrecord.gz", PAIRS["fr"])
     assert [file.language for file in find_corpus_files([str(tmp_path)])] == ["de"]
+
+
+def write_zip(path, members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+
+
+def test_a_zip_of_opus(tmp_path, language="zh"):
+    sides = ["".join(f"{text}\n" for text in side) for side in zip(*PAIRS[language], strict=True)]
+    path = tmp_path / f"en-{language}.txt.zip"
+    stem = f"Europarl.en-{language}"
+    members = {f"{stem}.en": sides[0], f"{stem}.{language}": sides[1], f"{stem}.xml": "<a/>"}
+    write_zip(path, members | {"README": "text", "LICENSE": "text"})
+    (file,) = find_corpus_files([str(path)], kind=BITEXT)
+    assert list(read_file(file)) == [(*pair, language) for pair in PAIRS[language]]
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "no corpus", "side cut off"])
+def test_a_damaged_zip_is_named(tmp_path, damage):
+    path = tmp_path / "x.zip"
+    short = {"N.de-en.de": "a\n", "N.de-en.en": "b\nc\n"}
+    write_zip(path, {"README": "text"} if damage == "no corpus" else short)
+    if damage in ("empty", "cut"):
+        data = path.read_bytes()
+        path.write_bytes(b"" if damage == "empty" else data[: len(data) // 2])
+    (file,) = find_corpus_files([str(path)], kind=BITEXT)
+    with pytest.raises(InputError) as caught:
+        list(read_file(file))
+    assert caught.value.path.startswith(str(path))
