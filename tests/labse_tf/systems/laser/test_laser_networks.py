@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -153,22 +154,33 @@ def test_bfloat16_keeps_the_logits_in_float32():
     assert states.dtype == tf.bfloat16 and decoder.logits(states).dtype == tf.float32
 
 
-def test_the_search_goes_by_step_as_call_does():
-    """Scores are those of the translations that were found, by `call`."""
+VOCAB, MOST = 5, 3
+
+
+def test_a_wide_beam_finds_what_an_exhaustive_search_finds():
     tf_keras.utils.set_random_seed(5)
     config = LaserConfig(decoder_size=6, language_size=2, output_size=4, initializer_range=1.5)
-    decoder = build(config, vocab_size=5, token_size=3, dim=4)
+    decoder = build(config, vocab_size=VOCAB, token_size=3, dim=4)
     vectors = np.random.default_rng(7).normal(size=(3, 4)).astype(np.float32)
     languages = tf.constant([0, 1, 1])
-    start = decoder.start(vectors, languages)
-    found, scores = search(decoder, start, end_token=END, beam_size=64, most=3)
-    for vector, language, ids, score in zip(vectors, languages, found, scores, strict=True):
-        assert np.all(np.diff(score[:3]) <= 0)
-        for row, expected in zip(ids.numpy()[:3], score, strict=False):
-            tokens = row[: list(row).index(END) + 1]
-            inputs = (vector[np.newaxis], language[tf.newaxis])
-            states = decoder((*inputs, previous_tokens(tf.constant([tokens]), END)))
-            logs = tf.nn.log_softmax(decoder.logits(states))[0].numpy()
-            logs = logs[np.arange(len(tokens)), tokens]
-            penalty = ((5 + len(tokens)) / 6) ** 0.6
-            np.testing.assert_allclose(expected, logs.sum() / penalty, atol=1e-5)
+    # All translations of up to MOST tokens, END included.
+    others = [token for token in range(VOCAB) if token != END]
+    all_ = [
+        (*tokens, END)
+        for length in range(MOST)
+        for tokens in itertools.product(others, repeat=length)
+    ]
+    # By `call`, where the search goes by `step`; what follows END is read and does not count.
+    ids = np.array([[*one, *[END] * (MOST - len(one))] for one in all_], np.int32)
+    is_token = np.arange(MOST) < np.array([[len(one)] for one in all_])
+    options = {"end_token": END, "beam_size": 64, "most": MOST}
+    found, scores = search(decoder, decoder.start(vectors, languages), **options)
+    for row, vector in enumerate(vectors):
+        inputs = (np.tile(vector, [len(ids), 1]), tf.fill([len(ids)], languages[row]))
+        logits = decoder.logits(decoder((*inputs, previous_tokens(tf.constant(ids), END))))
+        logs = np.take_along_axis(tf.nn.log_softmax(logits).numpy(), ids[..., None], 2)[..., 0]
+        expected = (logs * is_token).sum(axis=1)
+        expected /= ((5 + is_token.sum(axis=1)) / 6) ** 0.6
+        best, tokens = np.argmax(expected), list(found[row, 0].numpy())
+        assert tuple(tokens[: tokens.index(END) + 1]) == all_[best]
+        np.testing.assert_allclose(scores[row, 0], expected[best], atol=1e-5)
