@@ -33,9 +33,6 @@ def format_table(coverage: Mapping[str, Coverage]) -> str:
     """Returns the rates as plain text within 100 columns, the worst language first.
 
     The last two lines are the rates over all text and the mean over languages.
-
-    Args:
-      coverage: per language, by the paper's code; at least one.
     """
     header = f"{'code':5}{'language':18}{'sentences':>10}"
     header += "".join(f"{name:>{_width(name)}}" for name in _COLUMNS)
@@ -76,8 +73,7 @@ def _rates(counts: Coverage) -> list[float]:
 def format_tsv(coverage: Mapping[str, Coverage]) -> str:
     """Returns a header and one line per language, the worst first: all counts, then all rates.
 
-    Rates are shares from 0 to 1, or ratios. An undefined rate, such as characters per token where
-    every token is `[UNK]`, is empty. The columns are named after `Coverage`'s attributes.
+    The columns are `Coverage`'s attributes; an undefined rate is empty.
     """
     lines = [("language", "name", "script", *_COUNTS, *_RATES)]
     for code, counts in worst_first(coverage):

@@ -23,13 +23,9 @@ _log = logging.getLogger("labse")
 
 
 class Language(NamedTuple):
-    """A language.
+    """A language: the paper's code or a BCP 47 tag, the English name, and an ISO 15924 code.
 
-    Attributes:
-      code: the paper's code, or a BCP 47 tag of language and, if it is not the usual one, script.
-      name: the English name.
-      script: the ISO 15924 code of the script in which it is mostly written today, or, if that is
-        not known, `Zyyy`.
+    The script is the one in which it is mostly written today; `Zyyy` if that is not known.
     """
 
     code: str
@@ -63,9 +59,9 @@ yi Yiddish Hebr|yo Yoruba Latn|zh Chinese Hani|zu Zulu Latn
 """
 
 
-_ROWS = (row.split() for row in _TABLE.strip().replace("\n", "|").split("|"))
 LANGUAGES: dict[str, Language] = {
-    code: Language(code, " ".join(name), script) for code, *name, script in _ROWS
+    code: Language(code, " ".join(name), script)
+    for code, *name, script in map(str.split, re.split(r"[|\n]", _TABLE.strip()))
 }
 
 
@@ -119,7 +115,8 @@ def find_code(code: str) -> str | None:
     if found := _paper_code(tag):
         return found
     language = tag.language or ""
-    if language in _NO_LANGUAGE or _is_private(language):
+    is_private = language.startswith("x-") or "qaa" <= language <= "qtz"
+    if not language or is_private or language in _NO_LANGUAGE:
         return None
     usual = _usual_script(language)
     return f"{language}-{tag.script}" if tag.script not in (None, usual) else language
@@ -142,8 +139,7 @@ def find_wikipedia_code(name: str) -> str | None:
 def find_pair(name: str) -> tuple[str, bool] | None:
     """Returns the language that `name` joins with English, and whether the language comes first.
 
-    `en-de` is `("de", False)`; `deu_eng` is `("de", True)`; `eng_Latn-zho_Hans` is `("zh", False)`.
-    None for other names.
+    `en-de` is `("de", False)`; `deu_eng` is `("de", True)`. None for other names.
     """
     pairs = _split_pair(name)
     # `en-pt-br` is English and Portuguese, not Portugal's English and Breton.
@@ -217,12 +213,9 @@ def three_letter_code(code: str) -> str:
 def require_code(
     code: str, *, path: str | os.PathLike[str] | None = None, line: int | None = None
 ) -> str:
-    """Like `find_code`, for input that must name a language.
+    """Like `find_code`; raises InputError if `code` names none, and suggests the closest codes.
 
     The first time that a language is not one of the paper's, a line in the log says so.
-
-    Raises:
-      InputError: if it names none; the message suggests the closest codes.
     """
     found = find_code(code)
     if found is None:
@@ -253,10 +246,6 @@ def _paper_code(tag: langcodes.Language) -> str | None:
     language = tag.language or ""
     language = _ALIASES.get(language, language)
     return language if language in LANGUAGES else None
-
-
-def _is_private(language: str) -> bool:
-    return not language or language.startswith("x-") or "qaa" <= language <= "qtz"
 
 
 def _usual_script(language: str) -> str | None:

@@ -52,15 +52,10 @@ class MtebEncoder:
         dim: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Opens the encoder; raises InputError if it cannot.
+        """Opens an encoder by a name that `open_encoder` takes; raises InputError if it cannot.
 
-        Args:
-          model_name: a model dir, or any other name that `open_encoder` takes.
-          revision: for the metadata; MTEB's cache tells models apart by it. By default it is the
-            hash of the model, if that is known.
-          device: ignored; TensorFlow chooses.
-          dim: use only so many leading columns.
-          **kwargs: ignored, as MTEB passes other models' too.
+        `revision` is for the metadata; MTEB's cache tells models apart by it. By default it is the
+        hash of the model, if that is known. `device` and further arguments are ignored.
         """
         self._encoder = open_encoder(model_name, dim=dim)
         self._revision = revision

@@ -78,24 +78,18 @@ def is_object_name(name: str) -> bool:
 
 
 def find_object(name: str) -> Any:
-    """Returns the object named `module:attribute`; also finds modules in the current folder.
-
-    Raises:
-      InputError: if the module cannot be imported or has no such attribute.
-    """
+    """Returns the object named `module:attribute`; also finds modules in the current folder."""
     module_name, _, attribute = name.partition(":")
     # Console scripts do not search the current folder for modules, unlike `python -m`.
     sys.path.insert(0, os.getcwd())
     try:
         found = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        remedy = "run in the folder that holds it, or set PYTHONPATH"
-        raise InputError(
-            f"cannot import {module_name} ({error})", path=name, remedy=remedy
-        ) from error
     except Exception as error:  # The user's code may raise anything.
         problem = f"cannot import {module_name} ({type(error).__name__}: {error})"
-        raise InputError(problem, path=name, remedy="fix the module") from error
+        remedy = "fix the module"
+        if isinstance(error, ModuleNotFoundError):
+            remedy = "run in the folder that holds it, or set PYTHONPATH"
+        raise InputError(problem, path=name, remedy=remedy) from error
     finally:
         sys.path.remove(os.getcwd())
     for part in attribute.split("."):

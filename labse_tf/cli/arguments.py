@@ -85,7 +85,7 @@ def _add_option(parser: argparse.ArgumentParser, words: list[str], help_: str) -
 def command(*arguments: str | Callable[[argparse.ArgumentParser], None]) -> Callable:
     """Makes a command of a function, whose docstring is the text below its help.
 
-    `arguments` are tables of `add_options`, or functions that add arguments to the parser.
+    `arguments` are tables of `add_options`, or functions of the parser that add arguments.
     """
 
     def make(run: Callable[[argparse.Namespace], int | None]) -> SimpleNamespace:
@@ -168,23 +168,13 @@ def parse_languages(codes: str | None) -> list[str]:
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Adds --set."""
-    parser.add_argument(
-        "--set",
-        type=str,
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="override a configuration key; may be repeated",
-    )
+    names = {"dest": "overrides", "metavar": "KEY=VALUE"}
+    help_ = "override a configuration key; may be repeated"
+    parser.add_argument("--set", type=str, action="append", default=[], **names, help=help_)
 
 
 def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
-    """Returns the configuration of --set and CONFIG; `overrides` are further ones.
-
-    Raises:
-      InputError: as `load_config` and `check_warmup`.
-    """
+    """Returns the configuration of --set and CONFIG; `overrides` are further ones."""
     from labse_tf.config import check_warmup, load_config
 
     module, _, name = args.config_kind.partition(":")
@@ -294,21 +284,15 @@ def _list(value: Any) -> list[Any]:
 
 
 def stage(args: argparse.Namespace) -> None:
-    """Replaces URLs of stores by paths: of copies of inputs, and of outputs to be published.
-
-    Raises:
-      InputError: if an input is not there, or TensorFlow cannot open the store.
-    """
+    """Replaces URLs of stores by paths: of copies of inputs, and of outputs to be published."""
     overwrite = getattr(args, "overwrite", False)
 
     def staged(value: Any, is_output: bool) -> Any:
         if isinstance(value, list):
             return [staged(one, is_output) for one in value]
-        if not isinstance(value, StoreUrl):
-            return value
-        if is_output:
+        if isinstance(value, StoreUrl) and is_output:
             return staging.output_path(value, overwrite=overwrite)
-        return staging.input_path(value)
+        return staging.input_path(value) if isinstance(value, StoreUrl) else value
 
     for name, value in vars(args).items():
         setattr(args, name, staged(value, name in OUTPUTS))

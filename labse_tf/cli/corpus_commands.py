@@ -95,22 +95,18 @@ def _add_filter_job(
     # The options that the filters declare, in the order they run in.
     for option in (option for found in find_filters(kind) for option in options_of(found, kind)):
         if option.metavar is None:
-            parser.add_argument(option.name, action="store_true", help=option.help)
+            settings = {"action": "store_true", "help": option.help}
         else:
             default = "" if option.default is None else f" (default: {option.default})"
-            parser.add_argument(
-                option.name, type=option.type, metavar=option.metavar, help=option.help + default
-            )
-    parser.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        dest="filters",
-        type=str,
-        metavar="MODULE:NAME[=X]",
-        help="drop also what this filter of yours does not accept, at the threshold X; found from "
-        "the current folder, see docs/corpora.md; may be repeated",
+            settings = {"type": option.type, "metavar": option.metavar}
+            settings["help"] = option.help + default
+        parser.add_argument(option.name, **settings)
+    settings = {"type": str, "dest": "filters", "metavar": "MODULE:NAME[=X]"}
+    settings["help"] = (
+        "drop also what this filter of yours does not accept, at the threshold X; found from the "
+        "current folder, see docs/corpora.md; may be repeated"
     )
+    parser.add_argument("--filter", action="append", default=[], **settings)
 
 
 def _run_filter_job(job, args: argparse.Namespace) -> None:

@@ -47,7 +47,7 @@ _CORE = {
         "vocab coverage": "measure how well a vocabulary covers each language",
     },
     "training_commands": {
-        "plan": "tell the memory, time and cost of training, without training",
+        "plan": "tell the memory and time of training, without training",
         "pretrain": "pre-train with MLM + TLM, or CMLM, and progressive stacking",
         "train": "train the dual encoder",
     },

@@ -45,18 +45,12 @@ class Device:
     efficiency: float = 0.4
 
     def precision(self, wanted: str) -> str:
-        """Returns the precision that `compute.precision` means here.
-
-        Raises:
-          InputError: for bfloat16 where it would be emulated.
-        """
+        """Returns the precision that `compute.precision` means here; refuses emulated bfloat16."""
         if wanted == "auto":
             return "bfloat16" if "bfloat16" in self.peaks else "float32"
         if wanted not in self.peaks:
-            raise InputError(
-                f"'compute.precision' is {wanted!r}, which --device {self.name} does not compute",
-                remedy="set it to auto",
-            )
+            problem = f"--device {self.name} does not compute in 'compute.precision' {wanted!r}"
+            raise InputError(problem, remedy="set it to auto")
         return wanted
 
 

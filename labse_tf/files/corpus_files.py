@@ -62,11 +62,10 @@ class CorpusFile(NamedTuple):
 
     Attributes:
       path: for a Moses pair, the path of the side that is not English.
-      language: the paper's code; for bitext, the code of the side that is not English. For Parquet,
+      language: the paper's code; for bitext, of the side that is not English. For Parquet,
         JSON_LINES and loose TFRECORD files, the default for records without a language, or None.
         None for TMX, ZIP, WARC and WET, whose content gives the language.
       kind: a key of `record_kinds.KINDS`; None if only the content of the file determines it.
-      format: TEXT, TSV, ...
       english_path: the English side of a Moses pair, else None.
       swapped: whether the first text of a pair is the one that is not English: `de-en.tsv`.
     """
@@ -115,9 +114,8 @@ def find_corpus_files(
       with_english: whether all bitext is with English.
 
     Raises:
-      InputError: if a path does not exist, contains no corpus file, names an unknown language, two
-        languages without English, or English for the other side of bitext, lacks the other side
-        of a Moses pair, or has a format that the caller cannot read.
+      InputError: if a path does not exist or holds no corpus file, has a wrong language in its
+        name, is one side of a Moses pair, or has a format that the caller cannot read.
     """
     found: dict[str, CorpusFile] = {}
     rests: list[tuple[str, bool, list[str]]] = []
@@ -155,8 +153,7 @@ def find_plain_files(inputs: Iterable[str], **options: Any) -> list[CorpusFile]:
     for file in files:
         if file.language is None or (file.format == TFRECORD and file.swapped):
             problem = "its name does not give a language, with English first"
-            remedy = "name it <lang>.tfrecord, or make clean shards of it with "
-            remedy += "`labse corpus filter-...`"
+            remedy = "name it <lang>.tfrecord, or make shards of it with `labse corpus filter-...`"
             raise InputError(problem, path=file.path, remedy=remedy)
     return files
 
@@ -191,18 +188,15 @@ def _check(
     file: CorpusFile, formats: tuple[str, ...], storage: Storage, *, with_english: bool
 ) -> None:
     if file.format not in formats:
-        readers = "`labse vocab build` and `labse corpus filter-...` read"
-        if file.format in PAGE_FORMATS:
-            readers = "`labse corpus filter-monolingual` reads"
-        problem = f"is a file in the format '{file.format}', which only {readers}"
-        remedy = "make clean shards of it with `labse corpus filter-...` and use these"
+        readers = "filter-monolingual" if file.format in PAGE_FORMATS else "filter-..."
+        remedy = f"make clean shards of it with `labse corpus {readers}`"
+        problem = f"the format '{file.format}' is not read here"
         raise InputError(problem, path=file.path, remedy=remedy)
     for path in file.paths:
         if not storage.exists(path):
             [present] = {*file.paths} - {path}
-            remedy = f"put {os.path.basename(path)} beside it"
             problem = "one side of a Moses pair without the other"
-            raise InputError(problem, path=present, remedy=remedy)
+            raise InputError(problem, path=present, remedy=f"add {os.path.basename(path)}")
     if with_english and (file.kind, file.language) == (BITEXT, ENGLISH):
         remedy = "name it <lang>.tsv if English is first, or after both languages"
         raise InputError("bitext of English with English", path=file.path, remedy=remedy)

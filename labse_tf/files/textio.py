@@ -122,22 +122,17 @@ def neighbours_and_errors(lines: Lines) -> Rows:
     """Yields `(sentence, next sentence)` of lines; an empty or bad line is a break between them."""
     before = ""
     for number, line in lines:
-        text = ""
-        if isinstance(line, InputError):
+        is_bad = isinstance(line, InputError)
+        if is_bad:
             yield number, line
-        else:
-            text = strip(line)
+        text = "" if is_bad else strip(line)
         if before and text:
             yield number - 1, (before, text)
         before = text
 
 
 def moses_and_errors(english: Lines, foreign: Lines, names: Sequence[str]) -> Rows:
-    """Yields `(source, target)` of the lines of two files, called `names`; a text may be empty.
-
-    Raises:
-      InputError: if one file ends before the other.
-    """
+    """Yields `(source, target)` of the lines of two files, called `names`; a text may be empty."""
     for sides in zip_longest(english, foreign):
         if None in sides:
             short = sides.index(None)
@@ -181,17 +176,15 @@ def pairs_and_errors(
         except InputError as error:
             yield number, error
             continue
-        if negatives:
-            more = line.split("\t")[first + 2 :] + [""] * negatives
-            pair += tuple(map(strip, more[:negatives]))
-        yield number, pair
+        more = line.split("\t")[first + 2 :] + [""] * negatives if negatives else ()
+        yield number, (*pair, *map(strip, more[:negatives]))
 
 
 def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     """Returns how many columns stand before the texts of a TSV file, and an iterator of all lines.
 
-    Scores, numbers or URLs in all of the first lines are passed over: so the output of `labse
-    mine`, WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs first) are read as pairs.
+    Numbers or URLs in all of the first lines are passed over: so the output of `labse mine`,
+    WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs first) are read as pairs.
 
     Raises:
       InputError: if no two neighbouring columns hold text.
@@ -236,17 +229,16 @@ def split_pair(
     """
     texts = [strip(text) for text in line.split("\t", first + 2)[first : first + 2]]
     source, target = (texts[::-1] if swapped else texts) if texts[1:] else ("", "")
-    if source and target and "\r" not in source and "\r" not in target:
-        return source, target
     if not texts[1:]:
-        problem = "one column where source<TAB>target is expected"
-        remedy = "separate the two sides by a tab"
+        problem, remedy = "one column where source<TAB>target is expected", "put a tab between them"
     elif not source or not target:
         problem = f"the {'target' if source else 'source'} column is empty"
         remedy = "fill it or remove the line"
-    else:
+    elif "\r" in source or "\r" in target:
         problem = "a carriage return stands inside a text"
         remedy = "if it ends a line, convert the file with `tr '\\r' '\\n'`, else remove it"
+    else:
+        return source, target
     raise InputError(problem, path=name, line=number, remedy=remedy)
 
 

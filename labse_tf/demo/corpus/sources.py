@@ -46,7 +46,6 @@ class Source(NamedTuple):
     Attributes:
       distribution: its name on PyPI.
       module: the Python package whose folder holds the files.
-      kind: MESSAGES or NAMES.
       pattern: glob of the catalogues' file names; "" for a source without gettext catalogues.
       data_licence: licence of the data, if the package's metadata gives another one for its code.
     """
@@ -78,13 +77,7 @@ SOURCES = (
 
 
 class RawPair(NamedTuple):
-    """An English text and its translation, as found.
-
-    Attributes:
-      english: the English side.
-      foreign: the other side.
-      number: the number that replaces a placeholder for a count.
-    """
+    """An English text and its translation, as found; `number` stands for a count in it."""
 
     english: str
     foreign: str
@@ -92,20 +85,14 @@ class RawPair(NamedTuple):
 
 
 def find_folder(source: Source) -> Path:
-    """Returns the folder of an installed source, without importing it.
-
-    Raises:
-      InputError: if the package is not installed.
-    """
+    """Returns the folder of a source, without importing it; InputError if it is not installed."""
     try:
         spec = importlib.util.find_spec(source.module)
     except ModuleNotFoundError:  # a parent of a dotted name
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"the package {source.distribution} is not installed",
-            remedy="install the demo corpus's packages: pip install 'labse-tf[demo]'",
-        )
+        problem = f"the package {source.distribution} is not installed"
+        raise InputError(problem, remedy="install 'labse-tf[demo]'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import json
 import multiprocessing
 import os
 import unicodedata
@@ -39,7 +38,7 @@ from labse_tf.demo.corpus.sources import (
     list_files,
     read_raw_pairs,
 )
-from labse_tf.files.outputs import whole_dir
+from labse_tf.files.outputs import whole_dir, write_json
 from labse_tf.progress import Progress
 
 SOURCES_FILE = "SOURCES.json"
@@ -53,14 +52,7 @@ _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 
 
 class SourcedPair(NamedTuple):
-    """A clean translation.
-
-    Attributes:
-      english: the English side.
-      foreign: the other side.
-      language: the paper's code of the other side.
-      source: the distribution that it comes from.
-    """
+    """A clean translation, the paper's code of its other side, and the distribution it is from."""
 
     english: str
     foreign: str
@@ -73,10 +65,7 @@ def write_demo_corpus(
 ) -> dict:
     """Writes the demo corpus to the folder `out` and returns the content of SOURCES.json.
 
-    Args:
-      out: a new or empty folder.
-      sources: the packages to read; a pair that occurs in several is attributed to the first.
-      overwrite: replace `out` if it exists.
+    A pair that occurs in several packages is attributed to the first.
 
     Raises:
       InputError: if a package is not installed, or `out` is taken.
@@ -89,17 +78,12 @@ def write_demo_corpus(
         train, dev = split_pairs(pairs, messages)
         facts = _describe(sources, train, dev, unknown)
         _write_texts(folder, train, dev)
-        text = json.dumps(facts, indent=2, ensure_ascii=False)
-        (folder / SOURCES_FILE).write_text(text + "\n", encoding="utf-8")
+        write_json(folder / SOURCES_FILE, facts)
     return facts
 
 
 def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
-    """Returns the distinct clean pairs of `sources`, and the number of files in unknown languages.
-
-    Raises:
-      InputError: if a package is not installed.
-    """
+    """Returns the distinct clean pairs, and the number of files in unknown languages."""
     files = [(source, *file) for source in sources for file in list_files(source)]
     known = [(source, file, language) for source, file, language in files if language]
     source_of: dict[tuple[str, str, str], str] = {}
@@ -152,10 +136,7 @@ def split_pairs(
     The held-out pairs are messages of at least `MIN_WORDS` different English words, at most
     `MAX_DEV_PAIRS` per language; within a language, no sentence occurs twice on the same side. A
     training pair has no sentence, on either side, that is held out in any language.
-
-    Args:
-      pairs: all pairs.
-      message_sources: the sources whose pairs are messages; others are used for training only.
+    `message_sources` are the sources of messages; others are used for training only.
     """
     pairs = sorted(pairs)
     messages = (pair for pair in pairs if pair.source in message_sources)
