@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
+import json
 import multiprocessing
 import os
 import unicodedata
@@ -38,7 +39,7 @@ from labse_tf.demo.corpus.sources import (
     list_files,
     read_raw_pairs,
 )
-from labse_tf.files.outputs import whole_dir, write_json
+from labse_tf.files.outputs import whole_dir
 from labse_tf.progress import Progress
 
 SOURCES_FILE = "SOURCES.json"
@@ -78,7 +79,8 @@ def write_demo_corpus(
         train, dev = split_pairs(pairs, messages)
         facts = _describe(sources, train, dev, unknown)
         _write_texts(folder, train, dev)
-        write_json(folder / SOURCES_FILE, facts)
+        text = json.dumps(facts, indent=2, ensure_ascii=False)
+        (folder / SOURCES_FILE).write_text(text + "\n", encoding="utf-8")
     return facts
 
 

@@ -70,22 +70,19 @@ def test_the_order_in_the_name_counts_behind_scores(tmp_path):
 
 def test_score_reads_what_mine_writes(tmp_path, capsys):
     """And its own output, whose first column is a score likewise."""
-    for name, side in (("en", 0), ("de", 1)):
-        lines = "".join(f"{pair[side]}\n" for pair in PAIRS)
-        (tmp_path / f"{name}.txt").write_text(lines, "utf-8")
-    mined = tmp_path / "pairs.tsv"
-    sides = [str(tmp_path / "en.txt"), str(tmp_path / "de.txt")]
+    sides = [tmp_path / "en.txt", tmp_path / "de.txt"]
+    for path, texts_of_side in zip(sides, zip(*PAIRS, strict=True), strict=True):
+        path.write_text("\n".join(texts_of_side), "utf-8")
+    mined, plain = tmp_path / "pairs.tsv", tmp_path / "plain.tsv"
     assert run(capsys, "mine", ENCODER, *sides, "--out", mined)[0] == 0
     rows = [line.split("\t") for line in mined.read_text("utf-8").splitlines()]
-    plain = tmp_path / "plain.tsv"
     plain.write_text("".join("\t".join(row[1:]) + "\n" for row in rows), "utf-8")
     scores = []
     for name in (plain, mined):
-        out = tmp_path / f"{name.stem}.scored"
-        assert run(capsys, "score", ENCODER, name, "--out", out)[0] == 0
-        scores.append([line.split("\t")[0] for line in out.read_text("utf-8").splitlines()])
-    assert len(scores[0]) == len(rows) > 0
-    assert scores[0] == scores[1]
+        status, shown, _ = run(capsys, "score", ENCODER, name)
+        assert status == 0
+        scores.append([line.split("\t")[0] for line in shown.splitlines()])
+    assert scores[0] == scores[1] and len(scores[0]) == len(rows) > 0
 
 
 def test_other_columns_are_refused_but_a_pair_of_numbers_is_a_pair(tmp_path):
@@ -191,30 +188,22 @@ def test_rows_of_others(tmp_path, extension):
 
 
 @EACH
-def test_a_row_of_several_translations(tmp_path, extension):
+def test_rows_of_several_translations_of_english_alone_and_of_others(tmp_path, extension):
     path = tmp_path / f"all.{extension}"
+    file = describe(str(path))._replace(kind=BITEXT)
     rows = [
         {"translation": {"en": "Water.", "de": "Wasser.", "ja": "水。"}},
         {"translation": {"en": "Fire.", "de": "Feuer.", "ja": None}},
+        # Without English, all pairs of a row are lost, which is said.
+        {"translation": {"en": None, "de": "Luft.", "ja": "空。"}},
     ]
-    if extension == "jsonl":
-        del rows[1]["translation"]["ja"]
-    write_rows(path, rows)
     expected = [("Fire.", "Feuer.", "de"), ("Water.", "Wasser.", "de"), ("Water.", "水。", "ja")]
-    assert sorted(read_file(describe(str(path))._replace(kind=BITEXT))) == expected
-    # Without English, all pairs of a row are lost, which is said.
-    write_rows(path, [*rows, {"translation": {"en": None, "de": "Luft.", "ja": "空。"}}])
-    found = list(records_and_errors(describe(str(path))._replace(kind=BITEXT)))
+    write_rows(path, rows[:2])
+    assert sorted(read_file(file)) == expected
+    write_rows(path, rows)
+    found = list(records_and_errors(file))
     assert sorted(one for one in found if not isinstance(one, InputError)) == expected
     assert [("'en'" in str(one)) for one in found if isinstance(one, InputError)] == [True, True]
-
-
-@EACH
-def test_a_row_of_english_and_english_is_refused_and_one_without_keeps_its_code(
-    tmp_path, extension
-):
-    path = tmp_path / f"x.{extension}"
-    file = describe(str(path))._replace(kind=BITEXT)
     for code in ("en", "en-US", "eng_Latn"):
         write_rows(path, [{"src_raw": "a", "tgt_raw": "b", "language_code": code}])
         with pytest.raises(InputError) as caught:
