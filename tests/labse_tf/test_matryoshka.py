@@ -49,12 +49,8 @@ STEP = tf.constant(0, tf.int64)
 
 def make_objective(settings, layers=1):
     tf_keras.utils.set_random_seed(1)
-    config = dataclasses.replace(
-        TINY_ENCODER,
-        num_layers=layers,
-        initializer_range=0.5,
-        pooling="cls" if layers else "mean",
-    )
+    more = {"num_layers": layers, "pooling": "cls" if layers else "mean"}
+    config = dataclasses.replace(TINY_ENCODER, initializer_range=0.5, **more)
     encoder = build_encoder(config, replayable=True)
     return encoder, DualEncoder(encoder, settings)
 
@@ -64,10 +60,7 @@ def numpy_loss(vectors, dim):
     vectors = vectors[:, :dim] / np.sqrt(np.square(vectors[:, :dim]).sum(axis=1, keepdims=True))
     source, target, negatives = np.split(vectors, [PAIRS, 2 * PAIRS])
     total = 0.0
-    for queries, candidates in (
-        (source, np.concatenate([target, negatives])),
-        (target, source),
-    ):
+    for queries, candidates in ((source, np.concatenate([target, negatives])), (target, source)):
         for row, query in enumerate(queries):
             logits = 10 * (candidates @ query)
             logits[row] -= 3
@@ -116,7 +109,7 @@ def test_spare_columns_of_a_table_stay_0(batch):
     assert (gradient[:, -2:] == 0).all() and (gradient[5:40, :3] != 0).any(axis=0).all()
 
 
-def test_dimensions():
+def test_dimensions(batch):
     """The own one counts once, named or not; those that the encoder does not have are refused."""
     assert NESTED.dims(WIDTH) == [WIDTH, *DIMS]
     assert TrainConfig(matryoshka=[WIDTH, 4]).dims(WIDTH) == [WIDTH, 4]
@@ -130,13 +123,9 @@ def test_dimensions():
     ):
         with pytest.raises(InputError, match=r"'train.matryoshka' is "):
             load_config(None, [f"train.matryoshka={dims}", *more], KINDS[command])
-
-
-def test_a_network_of_ones_own_tells_its_width_when_it_trains(batch):
-    """`encoder.hidden_size` need not be the dimension of its vectors."""
-    sizes = ["encoder.hidden_size=4", "encoder.num_attention_heads=2"]
-    network = "encoder.network=toy_network:MeanOfTokens"
-    load_config(None, [network, *sizes, "train.matryoshka=[6]", "train.bitext=[pairs]"])
+    # A network of one's own tells its width when it trains.
+    sizes = ["encoder.hidden_size=4", "encoder.num_attention_heads=2", "train.matryoshka=[6]"]
+    load_config(None, ["encoder.network=toy_network:MeanOfTokens", *sizes, "train.bitext=[pairs]"])
     objective = make_objective(dataclasses.replace(PLAIN, matryoshka=[WIDTH + 1]))[1]
     with pytest.raises(InputError, match="9 dimensions, and the encoder's vectors 8"):
         objective.loss(batch, STEP)

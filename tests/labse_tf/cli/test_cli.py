@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pytest
 from command_line import refused, run
@@ -122,3 +124,21 @@ def test_embed_writes_a_row_a_line(capsys, tmp_path, model_dir, labse):
     result = labse("embed", model_dir, "-", "--out", out, "--overwrite", input="Katze\n\nแมว\n")
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
     np.testing.assert_array_equal(np.load(out), found)
+
+
+TEXT = "Hôm nay trời đẹp quá!\n안녕하세요 여러분\nL'élève a déjà reçu\nガラスがぱりん\n"
+
+
+def test_lines_are_embedded_in_one_form_of_unicode(capsys, tmp_path, caplog):
+    def embed(form, *more):
+        text, out = tmp_path / f"{form}.txt", tmp_path / f"{form}{len(more)}.npy"
+        text.write_text(unicodedata.normalize(form, TEXT), "utf-8")
+        encoder = "hashed_encoders:HashedCharacters"
+        assert run(capsys, "embed", encoder, text, "--out", out, *more)[0] == 0
+        return np.load(out)
+
+    expected = embed("NFC")
+    assert "--normalize" not in caplog.text
+    assert not np.allclose(embed("NFD"), expected)
+    assert caplog.text.count("--normalize") == 1
+    np.testing.assert_array_equal(embed("NFD", "--normalize", "NFC"), expected)
