@@ -8,8 +8,7 @@ Example, for the benchmark's own copy of Tatoeba:
     tasks = mteb.get_tasks(tasks=["Tatoeba"])
     mteb.evaluate(MtebEncoder("model"), tasks)
 
-`examples/mteb_run.py` is the same as a command. This is MTEB 2's protocol for encoders; MTEB itself
-is imported for the metadata alone.
+`examples/mteb_run.py` is the same as a command. MTEB is imported for the metadata alone.
 """
 
 from __future__ import annotations
@@ -61,10 +60,7 @@ class MtebEncoder:
         self._revision = revision
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **kwargs: Any) -> np.ndarray:
-        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`.
-
-        MTEB's other arguments, such as the task and the split, change nothing.
-        """
+        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`."""
         return self._encoder.encode([text for batch in inputs for text in batch["text"]])
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:

@@ -213,7 +213,7 @@ def add_run(parser: argparse.ArgumentParser, kind: str, *, required: bool = True
 
 
 def strategy_options(args: argparse.Namespace) -> dict:
-    """Returns the strategy arguments of `add_run` as options of `launch`."""
+    """Returns the arguments of `add_run` that are options of `launch`."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
 
@@ -285,14 +285,12 @@ def _list(value: Any) -> list[Any]:
 
 def stage(args: argparse.Namespace) -> None:
     """Replaces URLs of stores by paths: of copies of inputs, and of outputs to be published."""
-    overwrite = getattr(args, "overwrite", False)
-
-    def staged(value: Any, is_output: bool) -> Any:
-        if isinstance(value, list):
-            return [staged(one, is_output) for one in value]
-        if isinstance(value, StoreUrl) and is_output:
-            return staging.output_path(value, overwrite=overwrite)
-        return staging.input_path(value) if isinstance(value, StoreUrl) else value
-
+    fetch, overwrite = staging.input_path, getattr(args, "overwrite", False)
     for name, value in vars(args).items():
-        setattr(args, name, staged(value, name in OUTPUTS))
+        if isinstance(value, list):
+            value = [fetch(one) if isinstance(one, StoreUrl) else one for one in value]
+        elif isinstance(value, StoreUrl) and name in OUTPUTS:
+            value = staging.output_path(value, overwrite=overwrite)
+        elif isinstance(value, StoreUrl):
+            value = fetch(value)
+        setattr(args, name, value)

@@ -43,7 +43,6 @@ _SEARCH = """
 def labse_embed(args: argparse.Namespace) -> None:
     """examples:
       labse embed model sentences.txt --out vectors.npy
-      labse embed model sentences.txt --out vectors.npy --dtype int8
       labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.npy
       zcat news.txt.gz | labse embed model - --out vectors.npy
 

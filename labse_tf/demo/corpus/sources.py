@@ -5,11 +5,9 @@ languages, territories, currencies, units and time. Only kinds of names whose en
 every language are used; abbreviations, patterns and the cities of time zones (mostly the same word
 in another spelling) are not.
 
-Plural forms: a message with a count has two forms in English, singular and plural, but between one
-and six in other languages. Each catalogue states, as a C expression, which form goes with which
-number. The English plural is paired with the form for `MANY`, and the singular with the form for
-`ONE` if that is a different form; forms for other numbers are left out. The same numbers replace
-the placeholders later.
+A message with a count has between one and six forms; each catalogue states, as a C expression,
+which form goes with which number. The English plural is paired with the form for `MANY`, and the
+singular with the form for `ONE` if that differs; the numbers replace the placeholders later.
 """
 
 from __future__ import annotations
@@ -57,9 +55,8 @@ class Source(NamedTuple):
     data_licence: str = ""
 
 
-# The compiled .mo files are smaller and leave out fuzzy entries. Plone is read from .po files, as
-# only these hold its English text: its message keys are identifiers such as `label_save`. All of
-# pycountry is read except ISO 3166-2, whose English names of provinces are mostly not English.
+# The compiled .mo files leave out fuzzy entries. Only the .po files of Plone hold its English text.
+# Of pycountry, ISO 3166-2 is not read: its names of provinces are mostly not English.
 SOURCES = (
     Source("Django", "django", MESSAGES, "*.mo"),
     Source("django-cms", "cms", MESSAGES, "*.mo"),

@@ -5,10 +5,9 @@
     OUT/monolingual/<lang>.txt.gz  the sentences of the training pairs, English in en.txt.gz
     OUT/SOURCES.json               the packages, with their licences and numbers of pairs
 
-Training and held-out pairs share no sentence. Sentences are compared by `sentence_key`, which keeps
-letters only: messages that differ in case, punctuation, digits or a filled placeholder count as the
-same. The hash of the English key decides, so a message that is held out in one language is held out
-in all, even if the corpus grows. The same package versions give the same bytes.
+Training and held-out pairs share no sentence, compared by `sentence_key`: letters only, without
+filled placeholders. The hash of the English key decides, so a message that is held out in one
+language is held out in all. The same package versions give the same bytes.
 """
 
 from __future__ import annotations
