@@ -53,13 +53,11 @@ def format_table(coverage: Mapping[str, Coverage]) -> str:
 
 
 def _format_row(code: str, name: str, sentences: int | str, rates: Iterable[float]) -> str:
-    cells = (
-        f"{factor * rate:{_width(column)}.2f}"
-        if math.isfinite(rate)
-        else f"{'-':>{_width(column)}}"
-        for (column, (_, factor)), rate in zip(_COLUMNS.items(), rates, strict=True)
-    )
-    return f"{code:5}{name:18}{sentences:>10}{''.join(cells)}"
+    line = f"{code:5}{name:18}{sentences:>10}"
+    for (column, (_, factor)), rate in zip(_COLUMNS.items(), rates, strict=True):
+        cell = f"{factor * rate:.2f}" if math.isfinite(rate) else "-"
+        line += f"{cell:>{_width(column)}}"
+    return line
 
 
 def _width(column: str) -> int:

@@ -65,22 +65,22 @@ LANGUAGES: dict[str, Language] = {
 }
 
 
+def _codes(table: str) -> dict[str, str]:
+    return dict(each.split(":") for each in table.split())
+
+
 # Other codes for the paper's languages: varieties of Norwegian and Chinese, which the paper counts
 # as one language each, and the main individual language of a macrolanguage.
-_ALIASES_TABLE = """
+_ALIASES = _codes("""
 als:sq nb:no nn:no fil:tl cmn:zh kmr:ku pes:fa swh:sw arb:ar azj:az ekk:et khk:mn lvs:lv mww:hmn
 npi:ne ory:or plt:mg uzn:uz ydd:yi zsm:ms
-"""
-
+""")
 # Names of Wikipedias that are no tags, or tags of something else (Wikimedia, "Special language
 # codes"). Others use them too, such as OSCAR.
-_WIKIPEDIAS_TABLE = """
+_WIKIPEDIAS = _codes("""
 bat-smg:sgs be-x-old:be bh:bho cbk-zam:cbk eml:egl fiu-vro:vro map-bms:jv roa-rup:rup
 roa-tara:nap simple:en zh-classical:lzh
-"""
-_ALIASES, _WIKIPEDIAS = (
-    dict(each.split(":") for each in table.split()) for table in (_ALIASES_TABLE, _WIKIPEDIAS_TABLE)
-)
+""")
 # Names that mean another language outside of Wikipedia: Tosk Albanian and Narom.
 _ONLY_WIKIPEDIAS = {"als": "gsw", "nrm": "nrf"}
 

@@ -68,7 +68,6 @@ class Phase:
 
     @property
     def at_once(self) -> int:
-        """Texts or pairs whose activations are held at once."""
         return self.chunk or self.local
 
 

@@ -227,17 +227,17 @@ def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> 
     """Returns the description of a corpus file from its name alone; None for other files.
 
     `present` tells whether there is a file: the English side `NAME.en` of `NAME.de`.
-
-    Raises:
-      InputError: if the name has the form of a corpus file but no known language code.
+    Raises InputError if the name has the form of a corpus file but no known language code.
     """
     base, packing = split_compression(os.path.basename(path))
     stem, extension = os.path.splitext(base)
     format_, compression = extension.lower(), packing.lower()
     if format_ == ".txt" and _WIKIPEDIA_INDEX.fullmatch(stem):
         return None
-    if format_ == ".tsv" or (format_ == ".txt" and _is_pair(stem)):
-        language, swapped = _find_pair(stem) or (_only_language(stem, path), False)
+    pair = _find_pair(stem) if format_ in (".tsv", ".txt") else None
+    # `en-de.txt` is bitext, `en-IN.txt` is not.
+    if format_ == ".tsv" or (pair and not is_locale(stem.rpartition(".")[2])):
+        language, swapped = pair or (_only_language(stem, path), False)
         return CorpusFile(path, language, BITEXT, TSV, swapped=swapped)
     if format_ == ".txt":
         return CorpusFile(path, _only_language(stem, path), MONOLINGUAL, TEXT)
@@ -285,16 +285,11 @@ def _find_pair(stem: str) -> tuple[str, bool] | None:
     return next(filter(None, (find_pair(part) for part in parts)), None)
 
 
-def _is_pair(stem: str) -> bool:
-    """Whether `<stem>.txt` is bitext: `en-de`, but not `en-IN`."""
-    return _find_pair(stem) is not None and not is_locale(stem.rpartition(".")[2])
-
-
 def _only_language(name: str, path: str) -> str:
     if joins_two(name):
         problem = f"'{name}' may be two languages, or a language and a region"
-        remedy = "bitext needs English on one side; write a region in capitals, as in fr-CA, or "
-        raise InputError(problem, path=path, remedy=f"{remedy}leave it out")
+        remedy = "bitext needs English on one side; write a region in capitals, as in fr-CA"
+        raise InputError(problem, path=path, remedy=remedy)
     return require_code(name, path=path)
 
 
@@ -307,13 +302,12 @@ def _describe_moses(
         return f"{path.removesuffix(base + packing)}{start}.{side}{packing}"
 
     if match := _MOSES.fullmatch(base):
-        stem, side, other = match[1], *match.groups()[1:3]
+        stem, side, other = match.groups()
         if find_code(side) == ENGLISH:
             side, other = other, side
         elif find_code(other) != ENGLISH:
             problem = f"neither '{side}' nor '{other}' is English"
-            remedy = "use pairs of English and another language"
-            raise InputError(problem, path=path, remedy=remedy)
+            raise InputError(problem, path=path, remedy="use pairs with English")
         language = require_code(side, path=path)
         return CorpusFile(beside(stem, side), language, BITEXT, MOSES, beside(stem, other))
     stem, _, side = base.rpartition(".")
