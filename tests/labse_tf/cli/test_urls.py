@@ -152,19 +152,3 @@ def test_corpora_and_other_files_may_be_in_stores(tmp_path):
     file.write_text("train:\n  bitext: [file:///a%20b, c]\n", "utf-8")
     config = load_config(file.as_uri(), ["tokenizer.vocab_file=file:///v%C3%A9.txt"])
     assert (config.tokenizer.vocab_file, config.train.bitext) == ("/vé.txt", ["/a b", "c"])
-
-
-def test_refused_before_anything_is_written(config_file, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "urls.yaml").write_text(f"tokenizer: {{vocab_file: '{URL}'}}\n", "utf-8")
-    vocabulary = f"--set tokenizer.vocab_file={URL}"
-    for command in (
-        f"pretrain {config_file} --run-dir run --set pretrain.held_out=[{URL}]",
-        f"train {config_file} --run-dir run --set train.evaluate=[{URL}]",
-        f"distill {config_file} --teacher x --run-dir run --set train.dev=[{URL}]",
-        f"corpus train-cds --noisy x --trusted x --run-dir run {vocabulary}",
-        "demo --config urls.yaml",
-        f"demo --out {URL}",
-    ):
-        assert "the scheme abfs:// is not supported" in refused(capsys, *command.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["urls.yaml"]
