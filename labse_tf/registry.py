@@ -35,13 +35,9 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class Command(NamedTuple):
-    """A command of `labse`.
+    """A command of `labse`, and a line for the overview; Beam's options may follow a Beam job.
 
-    Attributes:
-      module: has `EXAMPLES`, `add_arguments(parser)` and `run(args)`, as has an object in it that
-        is named `module:attribute`.
-      summary: a line for the overview.
-      is_beam_job: whether Beam's options may follow `--`.
+    `module`, or `module:attribute`, has `EXAMPLES`, `add_arguments(parser)` and `run(args)`.
     """
 
     module: str

@@ -246,7 +246,6 @@ def _print_overview(argv: list[str]) -> int:
 
 
 def entry_point() -> None:
-    """Entry point of the console script."""
     sys.exit(main())
 
 

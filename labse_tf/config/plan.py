@@ -1,4 +1,4 @@
-"""A plan: for each stage, whether it fits a device, how long it takes, and what it costs.
+"""A plan: for each stage, whether it fits a device, and how long it takes.
 
 The memory of activations is counted in two ways. Where XLA compiles the step, Korthikanti et al.
 2022 give it (arXiv 2205.05198, equation 2), with separate widths of the feed-forward layer and of

@@ -40,11 +40,7 @@ _outputs: dict[Path, Mirror] = {}
 
 
 def input_path(name: str | os.PathLike[str]) -> str:
-    """Returns a local path, or the path of an up-to-date copy of a file or folder in a store.
-
-    Raises:
-      InputError: as `local_path`, or if there is nothing in the store, or it cannot be read.
-    """
+    """Returns a local path, or the path of an up-to-date copy of a file or folder in a store."""
     url = os.fspath(name)
     if scheme_of(url) not in TENSORFLOW_SCHEMES:
         return local_path(url)
@@ -73,8 +69,8 @@ LOCAL = _LocalStorage()
 def output_path(name: str | os.PathLike[str], *, overwrite: bool = False) -> str:
     """Returns a local path, or where to make an output that `publish` sends to its store.
 
-    An output in the store is fetched first, so that a command can continue it, or refuse to replace
-    it. With `overwrite`, it is removed when the new output is sent.
+    An output in the store is fetched first, to be continued, or not replaced. With `overwrite`, it
+    is removed when the new output is sent.
     """
     url = os.fspath(name)
     if scheme_of(url) not in TENSORFLOW_SCHEMES:
@@ -181,9 +177,7 @@ class Mirror:
     def push_soon(self) -> None:
         """Starts to send what has changed, unless the last time is still under way.
 
-        Raises:
-          InputError: if another process has become the owner. Another error of the last time is
-            logged, and all is sent again.
+        Raises InputError if another process owns it; another error of the last time is logged.
         """
         if not self.sends or self._sending is not None and not self._sending.done():
             return

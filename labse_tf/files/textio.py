@@ -77,11 +77,7 @@ def read_lines(
 def read_pairs(
     path: str | os.PathLike[str], *, swapped: bool = False
 ) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number from 1, source, target)` of a TSV file; see `pairs_and_errors`.
-
-    Raises:
-      InputError: as `read_lines`, or if a line is no pair.
-    """
+    """Yields `(line number from 1, source, target)` of a TSV file; see `pairs_and_errors`."""
     for number, texts in strictly(pairs_and_errors(read_lines(path), str(path), swapped=swapped)):
         yield number, texts[0], texts[1]
 
@@ -308,11 +304,7 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields the content of an open stream of a file's raw bytes, decompressed.
-
-    Raises:
-      InputError: if the file is damaged; it names the line in which reading stopped.
-    """
+    """Yields the content of an open stream, decompressed; an error names the line it stopped in."""
     line = 1
     try:
         for chunk in _chunks(stream, os.path.splitext(name)[1].lower()):

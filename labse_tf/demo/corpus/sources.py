@@ -106,10 +106,9 @@ def find_licence(source: Source) -> str:
 
 
 def list_files(source: Source) -> list[tuple[Path | str, str | None]]:
-    """Returns the files of an installed source, without English, sorted.
+    """Returns the files of a source, sorted, and the paper's codes of their languages, or None.
 
-    Returns:
-      `(catalogue, the paper's code of its language or None)`; for Babel `(CLDR's locale, code)`.
+    English is left out. The file of Babel is CLDR's name of a locale.
     """
     if not source.pattern:
         names = [name for name in localedata.locale_identifiers() if "_" not in name]
@@ -183,8 +182,7 @@ def _names(data: Mapping) -> Iterator[tuple[tuple, str]]:
 def _own(data: Mapping, *keys: str) -> Mapping:
     """Returns the mapping at `keys` without aliases.
 
-    Aliases are not followed, as Babel writes the resolved values into data that languages share:
-    the months of one language would turn up in another.
+    Babel writes what an alias leads to into data that languages share, such as names of months.
     """
     for key in keys:
         data = data.get(key, {})
