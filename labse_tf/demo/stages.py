@@ -30,13 +30,15 @@ _COMMANDS = {
     "learn the vocabulary": "vocab build {out}/clean_monolingual {out}/clean_bitext"
     " --out {out}/vocab.txt --vocab-size 60000" + _TWO_PROCESSES,
     "train a dual encoder without layers: a sentence is the average of its token vectors": "train"
-    " {table_config} --run-dir {out}/table --set tokenizer.vocab_file={out}/vocab.txt" + _ON_BITEXT,
+    " {table_config} --run-dir {out}/table"
+    + _ON_BITEXT
+    + " --set tokenizer.vocab_file={out}/vocab.txt",
     "export it": "export {out}/table --out {out}/table_model --format hub --no-verify",
     "put layers on top, and train on": "train {config} --run-dir {out}/dual --init {out}/table"
     + _ON_BITEXT,
     "export the model": "export {out}/dual --out {out}/model",
-    "evaluate the model and the TF-IDF baseline": "eval retrieval {out}/model --baseline tfidf"
-    " --data {out}/corpus/dev --out {out}/retrieval.json",
+    "evaluate the model and the TF-IDF baseline": "eval retrieval {out}/model"
+    " --data {out}/corpus/dev --baseline tfidf --out {out}/retrieval.json",
     "evaluate the model without layers": "eval retrieval {out}/table_model"
     " --data {out}/corpus/dev --out {out}/retrieval_table.json",
     "embed sentences for the report": "embed {out}/model {out}/sentences.txt"

@@ -294,11 +294,9 @@ def sha256_of_files(
     It depends neither on the order of `paths` nor on the location of `root`, nor on the location of
     files outside of it.
     """
-    names = {path: os.path.relpath(path, root) for path in paths}
-    for path, name in names.items():
-        names[path] = os.path.basename(path) if name.startswith(os.pardir) else name
-    digest = hashlib.sha256()
-    for name, path in sorted((name, path) for path, name in names.items()):
+    digest, named = hashlib.sha256(), [(os.path.relpath(path, root), path) for path in paths]
+    named = [(os.path.basename(path) if n.startswith(os.pardir) else n, path) for n, path in named]
+    for name, path in sorted(named):
         with open(path, "rb") as stream:
             content = hashlib.file_digest(stream, "sha256").hexdigest()
         digest.update(f"{Path(name).as_posix()}\0{content}\n".encode())
