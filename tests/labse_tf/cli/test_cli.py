@@ -49,16 +49,19 @@ def test_what_training_refuses(capsys, monkeypatch, tmp_path, config_file, vocab
         ("train", "--set train.batch_size=soon", "'train.batch_size' is 'soon'"),
         ("train", "--set encoder.num_attention_heads=3", "'encoder.num_attention_heads' is 3"),
         ("train", "--set train.steps", "has no '='"),
-        ("train", "--logical-cpus 2", "--logical-cpus does nothing"),
-        ("train", "--init /nowhere", "is not a run dir"),
     ):
         arguments = [command, config_file, "--run-dir", run_dir, *options.split()]
         assert problem in refused(capsys, *arguments)
     error = refused(capsys, "train", tmp_path / "none.yaml", "--run-dir", run_dir)
     assert error.startswith(f"{tmp_path / 'none.yaml'}: no such configuration")
     assert files(tmp_path) == {"vocab.txt"}
-    for strategy, problem in (("fast", "no strategy 'fast'"), ("multi_worker", "TF_CONFIG")):
-        arguments = ["train", config_file, "--run-dir", run_dir, "--strategy", strategy]
+    for options, problem in (
+        ("--strategy fast", "no strategy 'fast'"),
+        ("--logical-cpus 2", "--logical-cpus does nothing"),
+        ("--strategy multi_worker", "TF_CONFIG"),
+        ("--init /nowhere", "is not a run dir"),
+    ):
+        arguments = ["train", config_file, "--run-dir", run_dir, *options.split()]
         assert problem in refused(capsys, *arguments)
     assert not (run_dir / "config.yaml").exists()
 
