@@ -77,9 +77,9 @@ def test_score_reads_what_mine_writes(tmp_path, capsys):
     plain.write_text("".join("\t".join(row[1:]) + "\n" for row in rows), "utf-8")
     scores = []
     for name in (plain, mined):
-        status, shown, _ = run(capsys, "score", ENCODER, name)
-        assert status == 0
-        scores.append([line.split("\t")[0] for line in shown.splitlines()])
+        out = tmp_path / f"{name.stem}.scored"
+        assert run(capsys, "score", ENCODER, name, "--out", out)[0] == 0
+        scores.append([line.split("\t")[0] for line in out.read_text("utf-8").splitlines()])
     assert scores[0] == scores[1] and len(scores[0]) == len(rows) > 0
 
 
