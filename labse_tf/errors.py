@@ -64,9 +64,8 @@ class InputError(Exception):
 def of_system(error: BaseException, *, path: str | None = None) -> InputError | None:
     """Returns the InputError for a system error of a file: no room, no permission, ...
 
-    Args:
-      error: an OSError, one caused by it, or one that shows it in its last line, as Beam's do.
-      path: the file to name if the error names none.
+    `error` is an OSError, caused by one, or shows one in its last line, as Beam's do. `path` is
+    named if the error names none.
     """
     number, name = _system_error(error)
     if number is None:

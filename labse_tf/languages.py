@@ -129,10 +129,7 @@ def find_paper_code(code: str) -> str | None:
 
 
 def find_wikipedia_code(name: str) -> str | None:
-    """Like `find_code`, for the name of a Wikipedia: `als` is Alemannic there, not Albanian.
-
-    The labels of fastText's lid.176 are such names, too.
-    """
+    """Like `find_code`, for a Wikipedia or label of lid.176, where `als` is not Albanian."""
     return find_code(_ONLY_WIKIPEDIAS.get(name.lower(), name))
 
 

@@ -119,7 +119,6 @@ CHECKPOINT = """
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
-    """Adds --init and --init-checkpoint."""
     add_options(
         parser,
         """
@@ -167,7 +166,6 @@ def parse_languages(codes: str | None) -> list[str]:
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Adds --set."""
     names = {"dest": "overrides", "metavar": "KEY=VALUE"}
     help_ = "override a configuration key; may be repeated"
     parser.add_argument("--set", type=str, action="append", default=[], **names, help=help_)
@@ -185,7 +183,6 @@ def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
 
 
 def add_training(parser: argparse.ArgumentParser, kind: str) -> None:
-    """Adds CONFIG and the arguments of `add_run`."""
     add_options(parser, CONFIG)
     add_run(parser, kind)
 

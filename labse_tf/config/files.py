@@ -170,10 +170,7 @@ def _is_of_others(key: str, kind: type[Config]) -> bool:
 
 
 def _local(key: str, value: Any, place: str | os.PathLike[str]) -> Any:
-    """Returns the value with `local_path` applied to all strings, as any may be a path.
-
-    URLs of stores are left: what reads them copies them first. Corpora may be in any store.
-    """
+    """Returns the value with `local_path` applied to all strings; URLs of stores are left."""
     if isinstance(value, list):
         return [_local(key, one, place) for one in value]
     scheme = scheme_of(value) if isinstance(value, str) else None

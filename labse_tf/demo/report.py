@@ -209,8 +209,7 @@ def find_neighbours(
 ) -> list[list[tuple[int, float]]]:
     """Returns for each sentence the nearest in other languages: `(index, cosine)`, nearest first.
 
-    The same string in another language (Danish and Norwegian share many) is skipped: finding it
-    says nothing about the model. `vectors` are unit rows, float `[len(sentences), dim]`.
+    The same string in another language is skipped. `vectors` are unit rows, float `[n, dim]`.
     """
     cosines = vectors @ vectors.T
     for values in zip(*[(one.language, one.text) for one in sentences], strict=True):

@@ -31,8 +31,7 @@ _SETTINGS = "settings.json"
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Returns the path of an output, before any work is done. An empty folder counts as free.
 
-    Raises:
-      InputError: if it exists and `overwrite` is False, or cannot be written: a URL, in a file.
+    Raises InputError if it exists and `overwrite` is False, is a URL, or is in a file.
     """
     path = Path(local_path(path))
     parent = path.parent
@@ -100,8 +99,7 @@ def whole_file(
 ) -> Iterator[Path]:
     """Yields a temporary path near `path`; moves the file to `path` if the block succeeds.
 
-    Raises:
-      InputError: as `check` before or after the block, or if another process writes the same.
+    Raises InputError as `check`, before or after the block, or if another process writes the same.
     """
     path = check(path, overwrite=overwrite)
     if path.is_symlink() or path.name in ("", ".."):
@@ -146,7 +144,7 @@ def _finite(value: Any) -> Any:
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Makes the folder `path` if it is missing; raises InputError if another process works in it.
 
-    The block may remove the folder. File systems without locks protect nothing.
+    The block may remove it. File systems without locks protect nothing.
     """
     folder = Path(path)
     if folder.is_file():
@@ -225,8 +223,7 @@ def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iter
     It is removed if the block succeeds, or fails before any work was saved. A job is the same if
     its settings are, which become JSON; `overwrite` discards the work of others.
 
-    Raises:
-      InputError: if it belongs to a job with other settings, or another process works in it.
+    Raises InputError if it belongs to a job with other settings, or another process works in it.
     """
     folder = out.with_name(out.name + _WORK_SUFFIX)
     settings = json.loads(json.dumps(settings))

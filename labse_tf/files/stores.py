@@ -93,7 +93,7 @@ def input_errors(url: str) -> Iterator[None]:
 def list_files(url: str) -> dict[str, Stamp]:
     """Returns the stamps of a folder's files, or of a file and its side files.
 
-    Names are what follows `url`, such as "/checkpoints/checkpoint"; the name of a file is "".
+    Names are the part after `url`, such as "/checkpoints/checkpoint"; the name of a file is "".
     """
     files = _walk(url)
     if not gfile().isdir(url):

@@ -66,8 +66,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yields `(line number from 1, line without line ending)` of a file.
 
-    Raises:
-      InputError: if the file is missing, empty, damaged or not UTF-8, or a line is too long.
+    Raises InputError if the file is missing, empty, damaged or not UTF-8, or a line is too long.
     """
     path = check_file(path)
     with open(path, "rb") as stream:
@@ -181,9 +180,7 @@ def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
 
     Numbers or URLs in all of the first lines are passed over: so the output of `labse mine`,
     WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs first) are read as pairs.
-
-    Raises:
-      InputError: if no two neighbouring columns hold text.
+    Raises InputError if no two neighbouring columns hold text.
     """
     head, fault = [], []
     try:
@@ -252,8 +249,7 @@ def lines_of_stream(
 def lines_and_errors(stream: BinaryIO, name: str, *, encoding: str = "utf-8") -> Lines:
     """Same as `lines_of_stream`, but yields an error in place of an invalid line.
 
-    Raises:
-      InputError: if the file is empty, or damaged so that the rest of it cannot be read.
+    Raises InputError if the file is empty, or damaged so that the rest of it cannot be read.
     """
     number = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
