@@ -19,7 +19,7 @@ check: lint  ## Lint, and the quick tests that the changes since the last push c
 test: $(READY)  ## Everything that labse_tf promises, each behaviour once.
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: $(READY)  ## Every variant too: all recipes trained, all formats, all topologies; the cluster.
+test-all: $(READY)  ## Every variant too: all formats, all topologies; the cluster.
 	$(BIN)/python -m pytest
 	if command -v java && command -v mvn; then $(MAKE) cluster-test; \
 	else echo "no Java or no Maven: the tests of the cluster are left out"; fi

@@ -33,9 +33,6 @@ def format_table(coverage: Mapping[str, Coverage]) -> str:
     """Returns the rates as plain text within 100 columns, the worst language first.
 
     The last two lines are the rates over all text and the mean over languages.
-
-    Args:
-      coverage: per language, by the paper's code; at least one.
     """
     header = f"{'code':5}{'language':18}{'sentences':>10}"
     header += "".join(f"{name:>{_width(name)}}" for name in _COLUMNS)
@@ -56,13 +53,11 @@ def format_table(coverage: Mapping[str, Coverage]) -> str:
 
 
 def _format_row(code: str, name: str, sentences: int | str, rates: Iterable[float]) -> str:
-    cells = (
-        f"{factor * rate:{_width(column)}.2f}"
-        if math.isfinite(rate)
-        else f"{'-':>{_width(column)}}"
-        for (column, (_, factor)), rate in zip(_COLUMNS.items(), rates, strict=True)
-    )
-    return f"{code:5}{name:18}{sentences:>10}{''.join(cells)}"
+    line = f"{code:5}{name:18}{sentences:>10}"
+    for (column, (_, factor)), rate in zip(_COLUMNS.items(), rates, strict=True):
+        cell = f"{factor * rate:.2f}" if math.isfinite(rate) else "-"
+        line += f"{cell:>{_width(column)}}"
+    return line
 
 
 def _width(column: str) -> int:
@@ -76,8 +71,7 @@ def _rates(counts: Coverage) -> list[float]:
 def format_tsv(coverage: Mapping[str, Coverage]) -> str:
     """Returns a header and one line per language, the worst first: all counts, then all rates.
 
-    Rates are shares from 0 to 1, or ratios. An undefined rate, such as characters per token where
-    every token is `[UNK]`, is empty. The columns are named after `Coverage`'s attributes.
+    The columns are `Coverage`'s attributes; an undefined rate is empty.
     """
     lines = [("language", "name", "script", *_COUNTS, *_RATES)]
     for code, counts in worst_first(coverage):

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_ROOM = "make room"
+# The disk is full, the quota is used up, or a file exceeds the size limit.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # The system's errors of a file, and the remedies.
 _REMEDIES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM),
+    **dict.fromkeys(NO_SPACE, "make room"),
     **dict.fromkeys(
         (errno.EACCES, errno.EPERM, errno.EROFS), "check the permissions, or choose another place"
     ),
@@ -63,15 +64,14 @@ class InputError(Exception):
 def of_system(error: BaseException, *, path: str | None = None) -> InputError | None:
     """Returns the InputError for a system error of a file: no room, no permission, ...
 
-    Args:
-      error: an OSError, one caused by it, or one that shows it in its last line, as Beam's do.
-      path: the file to name if the error names none.
+    `error` is an OSError, caused by one, or shows one in its last line, as Beam's do. `path` is
+    named if the error names none.
     """
     number, name = _system_error(error)
     if number is None:
         return of_system(error.__cause__, path=path) if error.__cause__ else None
     remedy, path = _REMEDIES[number], name or path
-    verb = "written" if remedy == _ROOM else "used"
+    verb = "written" if number in NO_SPACE else "used"
     problem = f"{'' if path else 'the output '}cannot be {verb} ({os.strerror(number)})"
     return InputError(problem, path=path, remedy=remedy)
 

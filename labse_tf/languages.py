@@ -23,13 +23,9 @@ _log = logging.getLogger("labse")
 
 
 class Language(NamedTuple):
-    """A language.
+    """A language: the paper's code or a BCP 47 tag, the English name, and an ISO 15924 code.
 
-    Attributes:
-      code: the paper's code, or a BCP 47 tag of language and, if it is not the usual one, script.
-      name: the English name.
-      script: the ISO 15924 code of the script in which it is mostly written today, or, if that is
-        not known, `Zyyy`.
+    The script is the one in which it is mostly written today; `Zyyy` if that is not known.
     """
 
     code: str
@@ -63,28 +59,28 @@ yi Yiddish Hebr|yo Yoruba Latn|zh Chinese Hani|zu Zulu Latn
 """
 
 
-_ROWS = (row.split() for row in _TABLE.strip().replace("\n", "|").split("|"))
 LANGUAGES: dict[str, Language] = {
-    code: Language(code, " ".join(name), script) for code, *name, script in _ROWS
+    code: Language(code, " ".join(name), script)
+    for code, *name, script in map(str.split, re.split(r"[|\n]", _TABLE.strip()))
 }
+
+
+def _codes(table: str) -> dict[str, str]:
+    return dict(each.split(":") for each in table.split())
 
 
 # Other codes for the paper's languages: varieties of Norwegian and Chinese, which the paper counts
 # as one language each, and the main individual language of a macrolanguage.
-_ALIASES_TABLE = """
+_ALIASES = _codes("""
 als:sq nb:no nn:no fil:tl cmn:zh kmr:ku pes:fa swh:sw arb:ar azj:az ekk:et khk:mn lvs:lv mww:hmn
 npi:ne ory:or plt:mg uzn:uz ydd:yi zsm:ms
-"""
-
+""")
 # Names of Wikipedias that are no tags, or tags of something else (Wikimedia, "Special language
 # codes"). Others use them too, such as OSCAR.
-_WIKIPEDIAS_TABLE = """
+_WIKIPEDIAS = _codes("""
 bat-smg:sgs be-x-old:be bh:bho cbk-zam:cbk eml:egl fiu-vro:vro map-bms:jv roa-rup:rup
 roa-tara:nap simple:en zh-classical:lzh
-"""
-_ALIASES, _WIKIPEDIAS = (
-    dict(each.split(":") for each in table.split()) for table in (_ALIASES_TABLE, _WIKIPEDIAS_TABLE)
-)
+""")
 # Names that mean another language outside of Wikipedia: Tosk Albanian and Narom.
 _ONLY_WIKIPEDIAS = {"als": "gsw", "nrm": "nrf"}
 
@@ -119,7 +115,8 @@ def find_code(code: str) -> str | None:
     if found := _paper_code(tag):
         return found
     language = tag.language or ""
-    if language in _NO_LANGUAGE or _is_private(language):
+    is_private = language.startswith("x-") or "qaa" <= language <= "qtz"
+    if not language or is_private or language in _NO_LANGUAGE:
         return None
     usual = _usual_script(language)
     return f"{language}-{tag.script}" if tag.script not in (None, usual) else language
@@ -132,18 +129,14 @@ def find_paper_code(code: str) -> str | None:
 
 
 def find_wikipedia_code(name: str) -> str | None:
-    """Like `find_code`, for the name of a Wikipedia: `als` is Alemannic there, not Albanian.
-
-    The labels of fastText's lid.176 are such names, too.
-    """
+    """Like `find_code`, for a Wikipedia or label of lid.176, where `als` is not Albanian."""
     return find_code(_ONLY_WIKIPEDIAS.get(name.lower(), name))
 
 
 def find_pair(name: str) -> tuple[str, bool] | None:
     """Returns the language that `name` joins with English, and whether the language comes first.
 
-    `en-de` is `("de", False)`; `deu_eng` is `("de", True)`; `eng_Latn-zho_Hans` is `("zh", False)`.
-    None for other names.
+    `en-de` is `("de", False)`; `deu_eng` is `("de", True)`. None for other names.
     """
     pairs = _split_pair(name)
     # `en-pt-br` is English and Portuguese, not Portugal's English and Breton.
@@ -217,12 +210,9 @@ def three_letter_code(code: str) -> str:
 def require_code(
     code: str, *, path: str | os.PathLike[str] | None = None, line: int | None = None
 ) -> str:
-    """Like `find_code`, for input that must name a language.
+    """Like `find_code`; raises InputError if `code` names none, and suggests the closest codes.
 
     The first time that a language is not one of the paper's, a line in the log says so.
-
-    Raises:
-      InputError: if it names none; the message suggests the closest codes.
     """
     found = find_code(code)
     if found is None:
@@ -253,10 +243,6 @@ def _paper_code(tag: langcodes.Language) -> str | None:
     language = tag.language or ""
     language = _ALIASES.get(language, language)
     return language if language in LANGUAGES else None
-
-
-def _is_private(language: str) -> bool:
-    return not language or language.startswith("x-") or "qaa" <= language <= "qtz"
 
 
 def _usual_script(language: str) -> str | None:

@@ -8,8 +8,7 @@ Example, for the benchmark's own copy of Tatoeba:
     tasks = mteb.get_tasks(tasks=["Tatoeba"])
     mteb.evaluate(MtebEncoder("model"), tasks)
 
-`examples/mteb_run.py` is the same as a command. This is MTEB 2's protocol for encoders; MTEB itself
-is imported for the metadata alone.
+`examples/mteb_run.py` is the same as a command. MTEB is imported for the metadata alone.
 """
 
 from __future__ import annotations
@@ -52,24 +51,16 @@ class MtebEncoder:
         dim: int | None = None,
         **kwargs: Any,
     ) -> None:
-        """Opens the encoder; raises InputError if it cannot.
+        """Opens an encoder by a name that `open_encoder` takes; raises InputError if it cannot.
 
-        Args:
-          model_name: a model dir, or any other name that `open_encoder` takes.
-          revision: for the metadata; MTEB's cache tells models apart by it. By default it is the
-            hash of the model, if that is known.
-          device: ignored; TensorFlow chooses.
-          dim: use only so many leading columns.
-          **kwargs: ignored, as MTEB passes other models' too.
+        `revision` is for the metadata; MTEB's cache tells models apart by it. By default it is the
+        hash of the model, if that is known. `device` and further arguments are ignored.
         """
         self._encoder = open_encoder(model_name, dim=dim)
         self._revision = revision
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **kwargs: Any) -> np.ndarray:
-        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`.
-
-        MTEB's other arguments, such as the task and the split, change nothing.
-        """
+        """Returns float32 `[texts, dim]`, unit rows, of batches with a list of strings, `text`."""
         return self._encoder.encode([text for batch in inputs for text in batch["text"]])
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> np.ndarray:

@@ -33,15 +33,9 @@ class Progress:
         self._start = self._last_line = time.monotonic()
         self._bar = None
         if sys.stderr.isatty():
-            self._bar = tqdm(
-                desc=description,
-                total=total,
-                unit=unit,
-                initial=initial,
-                file=sys.stderr,
-                dynamic_ncols=True,
-                smoothing=0.1,
-            )
+            counts = {"total": total, "unit": unit, "initial": initial}
+            shown = {"file": sys.stderr, "dynamic_ncols": True, "smoothing": 0.1}
+            self._bar = tqdm(desc=description, **counts, **shown)
 
     def __enter__(self) -> Progress:
         return self
@@ -74,13 +68,5 @@ class Progress:
         rate = (self._done - self._initial) / max(now - self._start, 1e-9)
         total = "" if self._total is None else f"/{self._total}"
         shown = "".join(f", {name} {value}" for name, value in facts.items())
-        _log.info(
-            "%s: %d%s %s, %.1f %s/s%s",
-            self._description,
-            self._done,
-            total,
-            self._unit,
-            rate,
-            self._unit,
-            shown,
-        )
+        done = f"{self._done}{total} {self._unit}"
+        _log.info("%s: %s, %.1f %s/s%s", self._description, done, rate, self._unit, shown)

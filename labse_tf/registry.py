@@ -35,13 +35,9 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 
 class Command(NamedTuple):
-    """A command of `labse`.
+    """A command of `labse`, and a line for the overview; Beam's options may follow a Beam job.
 
-    Attributes:
-      module: has `EXAMPLES`, `add_arguments(parser)` and `run(args)`, as has an object in it that
-        is named `module:attribute`.
-      summary: a line for the overview.
-      is_beam_job: whether Beam's options may follow `--`.
+    `module`, or `module:attribute`, has `EXAMPLES`, `add_arguments(parser)` and `run(args)`.
     """
 
     module: str
@@ -78,24 +74,18 @@ def is_object_name(name: str) -> bool:
 
 
 def find_object(name: str) -> Any:
-    """Returns the object named `module:attribute`; also finds modules in the current folder.
-
-    Raises:
-      InputError: if the module cannot be imported or has no such attribute.
-    """
+    """Returns the object named `module:attribute`; also finds modules in the current folder."""
     module_name, _, attribute = name.partition(":")
     # Console scripts do not search the current folder for modules, unlike `python -m`.
     sys.path.insert(0, os.getcwd())
     try:
         found = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        remedy = "run in the folder that holds it, or set PYTHONPATH"
-        raise InputError(
-            f"cannot import {module_name} ({error})", path=name, remedy=remedy
-        ) from error
     except Exception as error:  # The user's code may raise anything.
         problem = f"cannot import {module_name} ({type(error).__name__}: {error})"
-        raise InputError(problem, path=name, remedy="fix the module") from error
+        remedy = "fix the module"
+        if isinstance(error, ModuleNotFoundError):
+            remedy = "run in the folder that holds it, or set PYTHONPATH"
+        raise InputError(problem, path=name, remedy=remedy) from error
     finally:
         sys.path.remove(os.getcwd())
     for part in attribute.split("."):

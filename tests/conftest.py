@@ -117,9 +117,8 @@ def inference_dir(made_once, bitext_dir) -> Path:
     """English and German sides of pairs, each before the next one's, with one of two labels."""
 
     def write(folder: Path) -> None:
-        for language, texts in zip(
-            ("en", "de"), zip(*read_rows(bitext_dir / "de.tsv"), strict=True), strict=True
-        ):
+        sides = zip(*read_rows(bitext_dir / "de.tsv"), strict=True)
+        for language, texts in zip(("en", "de"), sides, strict=True):
             labels = itertools.cycle(("neutral", "entailment"))
             rows = zip(texts[:-1], texts[1:], labels, strict=False)
             write_lines(folder / f"train.{language}.tsv", map("\t".join, rows))

@@ -22,12 +22,12 @@ EXAMPLES = ROOT / "examples"
 def distinct_model(tmp_path_factory, config_file):
     """Vectors that are the average of their sentence lie far apart, as the tiny run's do not."""
     folder = tmp_path_factory.mktemp("distinct")
+    run_dir, model = str(folder / "run"), folder / "model"
     settings = ("train.steps=0", "encoder.averaging_start=true", "encoder.initializer_range=0.05")
     overrides = [f"--set={setting}" for setting in settings]
-    assert main(["train", str(config_file), "--run-dir", str(folder / "run"), *overrides]) == 0
-    options = ("--length", "32", "--no-verify")
-    assert main(["export", str(folder / "run"), "--out", str(folder / "model"), *options]) == 0
-    return folder / "model"
+    assert main(["train", str(config_file), "--run-dir", run_dir, *overrides]) == 0
+    assert main(["export", run_dir, "--out", str(model), "--length", "32", "--no-verify"]) == 0
+    return model
 
 
 def run(name, *arguments):

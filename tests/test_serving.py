@@ -135,10 +135,8 @@ def test_a_client_of_triton(onnx_file, multilingual_sentences):
     with HTTPServer(("127.0.0.1", 0), Served) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        url, tokenizer = (
-            f"http://127.0.0.1:{server.server_port}",
-            onnx_file.parent / "tokenizer.json",
-        )
+        url = f"http://127.0.0.1:{server.server_port}"
+        tokenizer = onnx_file.parent / "tokenizer.json"
         done = forked.run(SERVE / "triton_client.py", url, tokenizer, *texts)
         server.shutdown()
         thread.join()
@@ -172,14 +170,6 @@ def test_a_client_of_tensorflow_serving_by_grpc(model_dir, multilingual_sentence
     assert_shown(done, expected)
 
 
-@pytest.fixture
-def app(monkeypatch):
-    monkeypatch.syspath_prepend(str(SERVE))
-    monkeypatch.setenv("LABSE_MODEL", "unused")
-    yield importlib.import_module("app")
-    sys.modules.pop("app")
-
-
 class Encoder:
     def encode(self, texts):
         if "bad" in texts:
@@ -187,7 +177,12 @@ class Encoder:
         return np.ones((len(texts), 2), np.float32)
 
 
-def test_when_too_many_wait_others_are_told_to_come_back(app):
+def test_when_too_many_wait_others_come_back_and_a_failing_encoder_is_not_the_end(monkeypatch):
+    monkeypatch.syspath_prepend(str(SERVE))
+    monkeypatch.setenv("LABSE_MODEL", "unused")
+    app = importlib.import_module("app")
+    sys.modules.pop("app")
+
     async def overload():
         batcher = app.Batcher(Encoder())
         waiting = [asyncio.create_task(batcher.embed(["a"] * 256)) for _ in range(39)]
@@ -197,21 +192,11 @@ def test_when_too_many_wait_others_are_told_to_come_back(app):
         assert refused.value.status_code == 503
         assert refused.value.headers == {"Retry-After": "1"}
         work = asyncio.create_task(batcher.run())
-        rows = await asyncio.gather(*waiting)
-        work.cancel()
-        return rows
-
-    assert [len(row) for row in asyncio.run(overload())] == [256] * 39
-
-
-def test_a_failing_encoder_is_an_answer_and_not_the_end(app):
-    async def ask():
-        batcher = app.Batcher(Encoder())
-        work = asyncio.create_task(batcher.run())
+        assert [len(row) for row in await asyncio.gather(*waiting)] == [256] * 39
         with pytest.raises(RuntimeError, match="out of memory"):
             await batcher.embed(["bad"])
         found = await batcher.embed(["good"])
         work.cancel()
         return found
 
-    assert asyncio.run(ask()).tolist() == [[1.0, 1.0]]
+    assert asyncio.run(overload()).tolist() == [[1.0, 1.0]]

@@ -85,7 +85,7 @@ def _add_option(parser: argparse.ArgumentParser, words: list[str], help_: str) -
 def command(*arguments: str | Callable[[argparse.ArgumentParser], None]) -> Callable:
     """Makes a command of a function, whose docstring is the text below its help.
 
-    `arguments` are tables of `add_options`, or functions that add arguments to the parser.
+    `arguments` are tables of `add_options`, or functions of the parser that add arguments.
     """
 
     def make(run: Callable[[argparse.Namespace], int | None]) -> SimpleNamespace:
@@ -119,7 +119,6 @@ CHECKPOINT = """
 
 
 def add_init(parser: argparse.ArgumentParser) -> None:
-    """Adds --init and --init-checkpoint."""
     add_options(
         parser,
         """
@@ -167,24 +166,13 @@ def parse_languages(codes: str | None) -> list[str]:
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
-    """Adds --set."""
-    parser.add_argument(
-        "--set",
-        type=str,
-        action="append",
-        default=[],
-        dest="overrides",
-        metavar="KEY=VALUE",
-        help="override a configuration key; may be repeated",
-    )
+    names = {"dest": "overrides", "metavar": "KEY=VALUE"}
+    help_ = "override a configuration key; may be repeated"
+    parser.add_argument("--set", type=str, action="append", default=[], **names, help=help_)
 
 
 def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
-    """Returns the configuration of --set and CONFIG; `overrides` are further ones.
-
-    Raises:
-      InputError: as `load_config` and `check_warmup`.
-    """
+    """Returns the configuration of --set and CONFIG; `overrides` are further ones."""
     from labse_tf.config import check_warmup, load_config
 
     module, _, name = args.config_kind.partition(":")
@@ -195,7 +183,6 @@ def read_config(args: argparse.Namespace, overrides: Sequence[str] = ()):
 
 
 def add_training(parser: argparse.ArgumentParser, kind: str) -> None:
-    """Adds CONFIG and the arguments of `add_run`."""
     add_options(parser, CONFIG)
     add_run(parser, kind)
 
@@ -223,7 +210,7 @@ def add_run(parser: argparse.ArgumentParser, kind: str, *, required: bool = True
 
 
 def strategy_options(args: argparse.Namespace) -> dict:
-    """Returns the strategy arguments of `add_run` as options of `launch`."""
+    """Returns the arguments of `add_run` that are options of `launch`."""
     names = ("strategy", "tpu", "logical_cpus", "overwrite")
     return {name: getattr(args, name) for name in names}
 
@@ -294,21 +281,13 @@ def _list(value: Any) -> list[Any]:
 
 
 def stage(args: argparse.Namespace) -> None:
-    """Replaces URLs of stores by paths: of copies of inputs, and of outputs to be published.
-
-    Raises:
-      InputError: if an input is not there, or TensorFlow cannot open the store.
-    """
-    overwrite = getattr(args, "overwrite", False)
-
-    def staged(value: Any, is_output: bool) -> Any:
-        if isinstance(value, list):
-            return [staged(one, is_output) for one in value]
-        if not isinstance(value, StoreUrl):
-            return value
-        if is_output:
-            return staging.output_path(value, overwrite=overwrite)
-        return staging.input_path(value)
-
+    """Replaces URLs of stores by paths: of copies of inputs, and of outputs to be published."""
+    fetch, overwrite = staging.input_path, getattr(args, "overwrite", False)
     for name, value in vars(args).items():
-        setattr(args, name, staged(value, name in OUTPUTS))
+        if isinstance(value, list):
+            value = [fetch(one) if isinstance(one, StoreUrl) else one for one in value]
+        elif isinstance(value, StoreUrl) and name in OUTPUTS:
+            value = staging.output_path(value, overwrite=overwrite)
+        elif isinstance(value, StoreUrl):
+            value = fetch(value)
+        setattr(args, name, value)

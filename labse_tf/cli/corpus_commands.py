@@ -95,22 +95,18 @@ def _add_filter_job(
     # The options that the filters declare, in the order they run in.
     for option in (option for found in find_filters(kind) for option in options_of(found, kind)):
         if option.metavar is None:
-            parser.add_argument(option.name, action="store_true", help=option.help)
+            settings = {"action": "store_true", "help": option.help}
         else:
             default = "" if option.default is None else f" (default: {option.default})"
-            parser.add_argument(
-                option.name, type=option.type, metavar=option.metavar, help=option.help + default
-            )
-    parser.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        dest="filters",
-        type=str,
-        metavar="MODULE:NAME[=X]",
-        help="drop also what this filter of yours does not accept, at the threshold X; found from "
-        "the current folder, see docs/corpora.md; may be repeated",
+            settings = {"type": option.type, "metavar": option.metavar}
+            settings["help"] = option.help + default
+        parser.add_argument(option.name, **settings)
+    settings = {"type": str, "dest": "filters", "metavar": "MODULE:NAME[=X]"}
+    settings["help"] = (
+        "drop also what this filter of yours does not accept, at the threshold X; found from the "
+        "current folder, see docs/corpora.md; may be repeated"
     )
+    parser.add_argument("--filter", action="append", default=[], **settings)
 
 
 def _run_filter_job(job, args: argparse.Namespace) -> None:
@@ -140,7 +136,6 @@ def labse_corpus_filter_monolingual(args: argparse.Namespace) -> None:
       labse corpus filter-monolingual gs://b/wet --out gs://b/clean -- --runner=FlinkRunner \\
           --flink_master=HOST:8081
       labse corpus filter-monolingual CC-MAIN-*.warc.wet.gz --out clean --quality quality-model
-      labse corpus filter-monolingual dewiki-latest-pages-articles.xml.bz2 --out clean
       labse corpus filter-monolingual --neighbours documents/*.txt --out clean --min-characters 10
 
     Input is <lang>.txt[.gz|.xz|.bz2|.zst] (a sentence or paragraph a line), Parquet or TFRecord,
@@ -173,8 +168,7 @@ def labse_corpus_filter_bitext(args: argparse.Namespace) -> None:
     """examples:
       labse corpus filter-bitext demo/bitext --out clean
       labse corpus filter-bitext de.tsv.gz 'web/*.tsv.zst' --out clean --max-length-ratio 4
-      labse corpus filter-bitext web --out clean --cds runs/cds --min-cds-score 0.12
-      labse corpus filter-bitext web --out clean --scores --max-bad-records 100
+      labse corpus filter-bitext web --out clean --cds runs/cds --min-cds-score 0.12 --scores
       labse corpus filter-bitext clean/scores --from-scores --out cleaner --max-length-ratio 4
       labse corpus filter-bitext web --out clean --filter my_filters:NoShouting=0.5
       labse corpus filter-bitext s3://b/web --out s3://b/clean -- --runner=FlinkRunner \\
@@ -264,7 +258,6 @@ def labse_corpus_perturb(args: argparse.Namespace) -> None:
 )
 def labse_corpus_embed(args: argparse.Namespace) -> None:
     """examples:
-      labse corpus embed clean/monolingual --model model --out vectors
       labse corpus embed 'web/*.txt.zst' --model model --out vectors --max-bad-records 100
       labse corpus embed clean --model model --out vectors -- --runner=FlinkRunner \\
           --flink_master=HOST:8081

@@ -62,9 +62,7 @@ def labse_eval(args: argparse.Namespace) -> None:
 
     examples:
       labse eval tatoeba model --data LASER/data/tatoeba/v1 --out tatoeba.json --plot tatoeba.png
-      labse eval tatoeba sentence-transformers/LaBSE --data LASER/data/tatoeba/v1
-      labse eval bucc my_encoders:ngrams --data bucc2018
-      labse eval retrieval model --data demo/corpus/dev --dim 64
+      labse eval bucc my_encoders:ngrams --data bucc2018 --dim 64
       labse eval all model --data testsets --out results
       labse eval my_tasks:Headlines model --data headlines --option pairs=500"""
     from labse_tf.evaluation.result import format_table, write_plot
@@ -237,6 +235,6 @@ def score_translations(
     found = {}
     for metric in (BLEU(tokenize=_TOKENIZERS.get(language, "13a")), CHRF()):
         score = metric.corpus_score(list(translations), [list(references)])
-        signature = str(metric.get_signature())
-        found[score.name.removesuffix("2")] = {"score": score.score, "signature": signature}
+        facts = {"score": score.score, "signature": str(metric.get_signature())}
+        found[score.name.removesuffix("2")] = facts
     return found

@@ -47,7 +47,7 @@ _CORE = {
         "vocab coverage": "measure how well a vocabulary covers each language",
     },
     "training_commands": {
-        "plan": "tell the memory, time and cost of training, without training",
+        "plan": "tell the memory and time of training, without training",
         "pretrain": "pre-train with MLM + TLM, or CMLM, and progressive stacking",
         "train": "train the dual encoder",
     },
@@ -97,9 +97,10 @@ EXIT_DONE, EXIT_UNEXPECTED, EXIT_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    words, rest = _split_command(argv)
+    words = next((two for two in (tuple(argv[:2]), tuple(argv[:1])) if two in COMMANDS), None)
     if words is None:
-        return _print_overview(rest)
+        return _print_overview(argv)
+    rest = argv[len(words) :]
     # Arguments after `--` are Beam's.
     place = rest.index("--") if "--" in rest else len(rest)
     own, beam = rest[:place], rest[place + 1 :]
@@ -226,14 +227,6 @@ def quiet_libraries(*, debug: bool = False) -> None:
         warnings.filterwarnings("ignore")
 
 
-def _split_command(argv: list[str]) -> tuple[tuple[str, ...] | None, list[str]]:
-    for count in (2, 1):
-        words = tuple(argv[:count])
-        if words in COMMANDS:
-            return words, argv[count:]
-    return None, argv
-
-
 def _print_overview(argv: list[str]) -> int:
     if argv == ["--version"]:
         print(f"labse {labse_tf.__version__}")
@@ -253,7 +246,6 @@ def _print_overview(argv: list[str]) -> int:
 
 
 def entry_point() -> None:
-    """Entry point of the console script."""
     sys.exit(main())
 
 

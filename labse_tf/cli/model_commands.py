@@ -17,13 +17,9 @@ _LANGUAGES = """
 
 
 def _add_language_text(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--language-text",
-        action="append",
-        metavar="INPUT",
-        help="corpus in these languages, <lang>.txt or <lang>.tsv, optionally compressed; may be "
-        "repeated",
-    )
+    help_ = "corpus in these languages, <lang>.txt or <lang>.tsv, optionally compressed; may be "
+    help_ += "repeated"
+    parser.add_argument("--language-text", action="append", metavar="INPUT", help=help_)
 
 
 @command(

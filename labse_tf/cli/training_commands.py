@@ -91,14 +91,9 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
     from labse_tf.config.devices import CPU, NAMES
 
     parser.set_defaults(config_kind="labse_tf.config:TrainRun")
-    parser.add_argument(
-        "--device",
-        choices=NAMES,
-        default=CPU,
-        metavar="NAME",
-        help=f"what each replica has: {', '.join(NAMES)}; a core of a TPU v2 or v3, a chip of a "
-        "later one; cpu is this machine (default: %(default)s)",
-    )
+    help_ = f"what each replica has: {', '.join(NAMES)}; a core of a TPU v2 or v3, a chip of a "
+    help_ += "later one; cpu is this machine (default: %(default)s)"
+    parser.add_argument("--device", choices=NAMES, default=CPU, metavar="NAME", help=help_)
 
 
 @command(
@@ -107,14 +102,13 @@ def _add_device(parser: argparse.ArgumentParser) -> None:
     """
     --replicas N=1: devices
     --only {pretrain,train}: plan one command (default: pretrain and train)
-    --price P: of a device for an hour, in any currency
     """,
     add_overrides,
 )
 def labse_plan(args: argparse.Namespace) -> None:
     """examples:
       labse plan configs/labse_base.yaml --device tpu-v3 --replicas 512 --only pretrain
-      labse plan configs/labse_base.yaml --device tpu-v3 --replicas 32 --only train --price 1.1
+      labse plan configs/labse_base.yaml --device tpu-v3 --replicas 32 --only train
       labse plan configs/small.yaml --set encoder.vocab_size=60000
       labse plan configs/small.yaml --set tokenizer.vocab_file=vocab.txt
 
@@ -130,18 +124,11 @@ def labse_plan(args: argparse.Namespace) -> None:
     config = load_config(args.config, args.overrides)
     if not config.encoder.vocab_size:
         if not config.tokenizer.vocab_file:
-            raise InputError(
-                "'encoder.vocab_size' is 0, and 'tokenizer.vocab_file' is empty",
-                path=args.config,
-                remedy="add --set encoder.vocab_size=N or --set tokenizer.vocab_file=vocab.txt",
-            )
+            problem = "'encoder.vocab_size' is 0, and 'tokenizer.vocab_file' is empty"
+            remedy = "add --set encoder.vocab_size=N or --set tokenizer.vocab_file=vocab.txt"
+            raise InputError(problem, path=args.config, remedy=remedy)
         size = len(wordpiece_file.read(config.tokenizer.vocab_file))
         config = changed(config, {"encoder.vocab_size": size})
-    made = make_plan(
-        config,
-        find_device(args.device),
-        replicas=args.replicas,
-        price=args.price,
-        sections=[args.only] if args.only else SECTIONS,
-    )
-    print(format_plan(made))
+    sections = [args.only] if args.only else SECTIONS
+    device = find_device(args.device)
+    print(format_plan(make_plan(config, device, replicas=args.replicas, sections=sections)))

@@ -43,7 +43,6 @@ _SEARCH = """
 def labse_embed(args: argparse.Namespace) -> None:
     """examples:
       labse embed model sentences.txt --out vectors.npy
-      labse embed model sentences.txt --out vectors.npy --dtype int8
       labse embed model/onnx/model_int8.onnx sentences.txt.zst --out vectors.npy
       zcat news.txt.gz | labse embed model - --out vectors.npy
 
@@ -126,37 +125,25 @@ def labse_mine(args: argparse.Namespace) -> None:
     if args.embeddings and args.dim is not None:
         remedy = "embed with `labse embed --dim`"
         raise InputError("--dim is for a MODEL, not for --embeddings", remedy=remedy)
-    names = [field.name for field in dataclasses.fields(Options)]
     if args.report:
         check_free_file(args.report, overwrite=args.overwrite)
-    report = mine(
-        *args.paths[-2:],
-        args.out,
-        model=args.paths[0],
-        open_encoder=open_encoder,
-        embeddings=args.embeddings,
-        rescore=args.rescore,
-        gold=args.gold,
-        options=Options(**{name: getattr(args, name) for name in names}),
-        overwrite=args.overwrite,
-    )
+    options = Options(**{one.name: getattr(args, one.name) for one in dataclasses.fields(Options)})
+    names = ("embeddings", "rescore", "gold", "overwrite")
+    more = {name: getattr(args, name) for name in names}
+    more |= {"model": args.paths[0], "open_encoder": open_encoder, "options": options}
+    report = mine(*args.paths[-2:], args.out, **more)
     if args.report:
         write_json(args.report, report, overwrite=args.overwrite)
+    line = "{}: {sentences} sentences in {lines} lines ({duplicates} duplicates, {empty} empty)"
     for side in ("source", "target"):
-        facts = report[side]
-        print(
-            f"{side}: {facts['sentences']} sentences in {facts['lines']} lines "
-            f"({facts['duplicates']} duplicates, {facts['empty']} empty)"
-        )
-    if "recall" in report["search"]:
-        recall = report["search"]["recall"].items()
-        found = ", ".join(f"{name} {value:.3f}" for name, value in recall)
+        print(line.format(side, **report[side]))
+    if recall := report["search"].get("recall"):
+        found = ", ".join(f"{name} {value:.3f}" for name, value in recall.items())
         print(f"approximate search: recall {found} of a sample")
     if gold := report.get("gold"):
-        print(
-            f"gold: precision {100 * gold['precision']:.1f}, recall {100 * gold['recall']:.1f}, "
-            f"F1 {100 * gold['f1']:.1f} at threshold {gold['threshold']:.4f}"
-        )
+        shares = [f"{100 * gold[name]:.1f}" for name in ("precision", "recall", "f1")]
+        shown = "gold: precision {}, recall {}, F1 {} at threshold {:.4f}"
+        print(shown.format(*shares, gold["threshold"]))
     print(f"{report['pairs']} pairs kept of {report['pairs_found']} found")
 
 
@@ -188,13 +175,7 @@ def labse_score(args: argparse.Namespace) -> None:
     from labse_tf.retrieval.scoring import score
 
     names = ("neighbours", "margin", "threshold", "index", "recall", "dim")
-    options = {name: getattr(args, name) for name in names}
-    read, written = score(
-        args.pairs,
-        args.out,
-        model=args.model,
-        open_encoder=open_encoder,
-        options=Options(**options),
-        overwrite=args.overwrite,
-    )
+    options = Options(**{name: getattr(args, name) for name in names})
+    more = {"model": args.model, "open_encoder": open_encoder, "overwrite": args.overwrite}
+    read, written = score(args.pairs, args.out, options=options, **more)
     logging.getLogger("labse").info("%d pairs written of %d", written, read)

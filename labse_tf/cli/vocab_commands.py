@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -33,16 +34,14 @@ def _word_limit(args: argparse.Namespace) -> int:
 
     if args.max_bytes_per_word is None:
         return TokenizerConfig().max_bytes_per_word
-    _require_least(args, max_bytes_per_word=1)
+    _require(args, "max_bytes_per_word", 1)
     return args.max_bytes_per_word
 
 
-def _require_least(args: argparse.Namespace, **least: int) -> None:
-    for name, number in least.items():
-        if getattr(args, name) < number:
-            option = name.replace("_", "-")
-            problem = f"--{option} is {getattr(args, name)}"
-            raise InputError(problem, remedy=f"give {number} or more")
+def _require(args: argparse.Namespace, name: str, least: float, most: float = math.inf) -> None:
+    if not least <= (value := getattr(args, name)) <= most:
+        remedy = f"give {least} " + ("or more" if most == math.inf else f"to {most}")
+        raise InputError(f"--{name.replace('_', '-')} is {value}", remedy=remedy)
 
 
 def _read_texts(inputs: Iterable[str], title: str) -> Iterator[tuple[str, str]]:
@@ -108,11 +107,9 @@ def labse_vocab_bpe(args: argparse.Namespace) -> None:
     form, and cannot be restricted to some languages."""
     from vocab import bpe
 
-    for name, least in (("smoothing_exponent", 0), ("character_coverage", 0.98)):
-        if not least <= getattr(args, name) <= 1:
-            option = name.replace("_", "-")
-            raise InputError(f"--{option} is {getattr(args, name)}", remedy=f"give {least} to 1")
-    _require_least(args, vocab_size=len(wordpiece_file.RESERVED_TOKENS) + 1)
+    _require(args, "smoothing_exponent", 0, 1)
+    _require(args, "character_coverage", 0.98, 1)
+    _require(args, "vocab_size", len(wordpiece_file.RESERVED_TOKENS) + 1)
     check_free(args.out, overwrite=args.overwrite)
     counts = bpe.count_words(_read_texts(args.inputs, "count words"))
     if not any(counts.values()):
@@ -161,7 +158,7 @@ def labse_vocab_coverage(args: argparse.Namespace) -> None:
     if args.out:
         check_free(args.out, overwrite=args.overwrite)
     limit = _word_limit(args)
-    _require_least(args, max_length=3)
+    _require(args, "max_length", 3)
     tokens = wordpiece_file.read(args.vocab)
     require_wordpieces(tokens, args.vocab, what="coverage")
     warn_of_misread(tokens, args.vocab)
@@ -208,7 +205,7 @@ def labse_vocab_extend(args: argparse.Namespace) -> None:
 
     check_free(args.out, overwrite=args.overwrite)
     limit = _word_limit(args)
-    _require_least(args, add=1)
+    _require(args, "add", 1)
     path = str(input_path(args.model))
     if not os.path.isfile(path):
         from labse_tf.training.runs.initial_weights import open_origin
@@ -243,8 +240,7 @@ def _count_words(args: argparse.Namespace, tokens: list[str], limit: int) -> dic
     missing = [language for language in wanted if language not in words]
     if missing or not words:
         problem = f"there is no text in {', '.join(missing) or 'the input'}"
-        remedy = "name files with text of the languages"
-        raise InputError(problem, path=args.text[0], remedy=remedy)
+        raise InputError(problem, path=args.text[0], remedy="name files with text of the languages")
     return words
 
 

@@ -45,18 +45,12 @@ class Device:
     efficiency: float = 0.4
 
     def precision(self, wanted: str) -> str:
-        """Returns the precision that `compute.precision` means here.
-
-        Raises:
-          InputError: for bfloat16 where it would be emulated.
-        """
+        """Returns the precision that `compute.precision` means here; refuses emulated bfloat16."""
         if wanted == "auto":
             return "bfloat16" if "bfloat16" in self.peaks else "float32"
         if wanted not in self.peaks:
-            raise InputError(
-                f"'compute.precision' is {wanted!r}, which --device {self.name} does not compute",
-                remedy="set it to auto",
-            )
+            problem = f"--device {self.name} does not compute in 'compute.precision' {wanted!r}"
+            raise InputError(problem, remedy="set it to auto")
         return wanted
 
 
@@ -98,11 +92,9 @@ NAMES = (*_DEVICES, CPU)
 
 
 def native_bfloat16_of_cpu(cpuinfo: Path, environment: Mapping[str, str]) -> tuple[bool, str]:
-    """Whether a CPU supports bfloat16 natively, and the reason.
+    """Returns whether a CPU computes bfloat16 natively, and why, from Linux's /proc/cpuinfo.
 
-    Args:
-      cpuinfo: Linux's /proc/cpuinfo. Without it (other systems) the answer is no.
-      environment: as oneDNN does, we respect ONEDNN_MAX_CPU_ISA, formerly DNNL_MAX_CPU_ISA.
+    As in oneDNN, ONEDNN_MAX_CPU_ISA and DNNL_MAX_CPU_ISA in `environment` limit the instructions.
     """
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         limit = environment.get(name, "DEFAULT").upper()
@@ -115,11 +107,7 @@ def native_bfloat16_of_cpu(cpuinfo: Path, environment: Mapping[str, str]) -> tup
 
 
 def find_device(name: str) -> Device:
-    """Returns the device called `name`; for CPU, this machine, whose speed is measured.
-
-    Raises:
-      InputError: if it is not one of NAMES.
-    """
+    """Returns the device called `name`, one of NAMES; for CPU, this machine, which is measured."""
     if name == CPU:
         return _this_machine()
     if name not in _DEVICES:

@@ -25,6 +25,7 @@ from labse_tf.registry import registered
 _log = logging.getLogger("labse")
 
 AnyConfig = TypeVar("AnyConfig")
+AnyPath = str | os.PathLike[str] | None
 # A key's full name, its value, and where it was set.
 Entry = tuple[str, Any, str | os.PathLike[str]]
 
@@ -39,10 +40,7 @@ def load_config(
 ) -> AnyConfig:
     """Applies a YAML file, if one is given, and then `a.b=c` overrides to the defaults.
 
-    Args:
-      path: a preset or a run's `config.yaml`. Sections that other commands read are ignored.
-      overrides: as after `--set`.
-      kind: the command's configuration.
+    `path` is a preset or a run's `config.yaml`. Sections that other commands read are ignored.
 
     Raises:
       InputError: for a missing or malformed file, an unknown key (the message names the closest
@@ -74,11 +72,7 @@ def save_config(config: Config, path: str | os.PathLike[str]) -> None:
 
 
 def changed(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
-    """Returns the configuration with other values, given by their full names.
-
-    Raises:
-      InputError: if a value is not allowed, for itself or beside the others.
-    """
+    """Returns the configuration with other values, given by their full names."""
     entries = [(key, value, "") for key, value in changes.items()]
     tree, _ = _nest(entries, type(config), dataclasses.asdict(config))
     return _build(type(config), tree, {}, None)
@@ -87,28 +81,17 @@ def changed(config: AnyConfig, changes: Mapping[str, Any]) -> AnyConfig:
 def build_section(
     kind: type[AnyConfig], values: Mapping[str, Any], path: str | os.PathLike[str]
 ) -> AnyConfig:
-    """Returns a section with these values, which the file `path` tells, and defaults.
-
-    Raises:
-      InputError: for an unknown name, or a value of the wrong type or out of range.
-    """
+    """Returns a section with these values of the file `path`, and defaults; checks them."""
     return _build(kind, dataclasses.asdict(kind()) | dict(values), {}, path)
 
 
 def check_warmup(config: Config, *, path: str | os.PathLike[str] | None = None) -> None:
-    """Refuses a warm-up as long as the training of the command that reads `config`.
-
-    Raises:
-      InputError: with the key's full name and the offending value.
-    """
+    """Raises InputError for a warm-up as long as the training of the command."""
     for key, optimizer, steps in config.runs():
         if steps and optimizer.warmup_of(steps) >= steps:
-            raise InputError(
-                f"'{key}.warmup_steps' is {optimizer.warmup_steps!r}",
-                path=path,
-                remedy=f"it must be fewer than the {steps} training steps, or a fraction of them "
-                "such as 0.1",
-            )
+            problem = f"'{key}.warmup_steps' is {optimizer.warmup_steps!r}"
+            remedy = f"it must be fewer than the {steps} training steps, or a fraction such as 0.1"
+            raise InputError(problem, path=path, remedy=remedy)
 
 
 def differences(one: Config, other: Config) -> list[str]:
@@ -151,22 +134,16 @@ _Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false)$"), list("tf"))
 
 def _read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not os.path.isfile(path):
-        raise InputError(
-            "no such configuration",
-            path=path,
-            remedy="name a file, or a preset of docs/paper.md such as configs/finetune.yaml",
-        )
+        remedy = "name a file, or a preset of docs/paper.md such as configs/finetune.yaml"
+        raise InputError("no such configuration", path=path, remedy=remedy)
     with open(path, encoding="utf-8") as file:
         try:
             tree = yaml.load(file, _Loader)
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             mark = getattr(error, "problem_mark", None)
-            raise InputError(
-                f"is not valid YAML ({getattr(error, 'problem', None) or 'not UTF-8'})",
-                path=path,
-                line=mark.line + 1 if mark else None,
-                remedy="correct the syntax",
-            ) from error
+            line = mark.line + 1 if mark else None
+            problem = f"is not valid YAML ({getattr(error, 'problem', None) or 'not UTF-8'})"
+            raise InputError(problem, path=path, line=line, remedy="correct it") from error
     if not isinstance(tree, dict):
         raise InputError("has no keys", path=path, remedy="see the presets in configs/")
     return tree
@@ -193,10 +170,7 @@ def _is_of_others(key: str, kind: type[Config]) -> bool:
 
 
 def _local(key: str, value: Any, place: str | os.PathLike[str]) -> Any:
-    """Returns the value with `local_path` applied to all strings, as any may be a path.
-
-    URLs of stores are left: what reads them copies them first. Corpora may be in any store.
-    """
+    """Returns the value with `local_path` applied to all strings; URLs of stores are left."""
     if isinstance(value, list):
         return [_local(key, one, place) for one in value]
     scheme = scheme_of(value) if isinstance(value, str) else None
@@ -234,10 +208,7 @@ def _nest(
 
 
 def _build(
-    kind: type[AnyConfig],
-    tree: dict[str, Any],
-    places: Mapping[str, str],
-    path: str | os.PathLike[str] | None,
+    kind: type[AnyConfig], tree: dict[str, Any], places: Mapping[str, str], path: AnyPath
 ) -> AnyConfig:
     try:
         return kind(**tree)
@@ -257,10 +228,7 @@ _BOUNDS = {
 
 
 def _explain(
-    error: ErrorDetails,
-    kind: type[Config],
-    places: Mapping[str, str],
-    path: str | os.PathLike[str] | None,
+    error: ErrorDetails, kind: type[Config], places: Mapping[str, str], path: AnyPath
 ) -> InputError:
     """Returns pydantic's first error as a line for users."""
     parts = [part for part in error["loc"] if isinstance(part, str)]
@@ -283,12 +251,11 @@ def _explain(
     return InputError(f"'{key}' is {value!r}", path=path, remedy=remedy)
 
 
-def _unknown(key: str, kind: type[Config], path: str | os.PathLike[str] | None) -> InputError:
+def _unknown(key: str, kind: type[Config], path: AnyPath) -> InputError:
     known = [name for name, _ in flatten(dataclasses.asdict(kind()))]
     # The same last part in another section is a better match than similar letters.
     same_end = [other for other in known if other.split(".")[-1] == key.split(".")[-1]]
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
     nearest = (difflib.get_close_matches(key, same_end, n=1, cutoff=0.0) or near)[0]
-    return InputError(
-        f"there is no key '{key}'", path=path, remedy=f"leave it out; nearest: {nearest}"
-    )
+    problem, remedy = f"there is no key '{key}'", f"leave it out; nearest: {nearest}"
+    return InputError(problem, path=path, remedy=remedy)

@@ -1,4 +1,4 @@
-"""A plan: for each stage, whether it fits a device, how long it takes, and what it costs.
+"""A plan: for each stage, whether it fits a device, and how long it takes.
 
 The memory of activations is counted in two ways. Where XLA compiles the step, Korthikanti et al.
 2022 give it (arXiv 2205.05198, equation 2), with separate widths of the feed-forward layer and of
@@ -36,15 +36,13 @@ class Phase:
     """A stage of training, as one replica sees it.
 
     Attributes:
-      section: of the configuration, PRETRAIN or TRAIN.
       layers: of the encoder in this stage.
       batch: texts or pairs of the global batch; `local` of a replica, `chunk` of those whose
         activations are held at once, 0 for all.
       sides: sequences of a text or pair; `length`: tokens of a sequence, at most.
       rematerialized: whether layers keep only their inputs for the backward pass.
       lazy: whether a step touches only the rows of the table that its batch reads.
-      predicted: tokens of a text that are predicted, `candidates`: tokens in the softmax; both 0 in
-        the dual encoder.
+      predicted, candidates: predicted tokens of a text, tokens in the softmax; 0 in TRAIN.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Phase:
 
     @property
     def at_once(self) -> int:
-        """Texts or pairs whose activations are held at once."""
         return self.chunk or self.local
 
 
@@ -79,8 +76,7 @@ def find_phases(
 ) -> list[Phase]:
     """Returns the stages that `labse pretrain` and `labse train` train with this configuration.
 
-    `config` has `encoder.vocab_size`; `replicas` share the global batch. On TPUs, updates of the
-    table are dense.
+    `config` has `encoder.vocab_size`. On TPUs, updates of the table are dense.
 
     Raises:
       InputError: for an encoder that is no BERT or has subwords, joint training, or a batch that
@@ -95,32 +91,22 @@ def find_phases(
         if is_unknown:
             key = setting.partition("=")[0]
             raise InputError(f"'{key}': the cost is not known", remedy=f"plan with --set {setting}")
-    phases: list[Phase] = []
 
-    def add(section: str, **fields: Any) -> None:
+    def make(section: str, **fields: Any) -> Phase:
         settings = getattr(config, section)
-        check_even(settings.batch_size, replicas)
-        local = settings.batch_size // replicas
-        check_chunks(local, settings.chunk_size)
-        phases.append(
-            Phase(
-                section=section,
-                encoder=encoder,
-                optimizer=settings.optimizer,
-                batch=settings.batch_size,
-                local=local,
-                chunk=settings.chunk_size,
-                rematerialized=config.compute.rematerialize,
-                **fields,
-            )
-        )
+        batch, chunk = settings.batch_size, settings.chunk_size
+        check_even(batch, replicas)
+        check_chunks(batch // replicas, chunk)
+        fields |= {"batch": batch, "local": batch // replicas, "chunk": chunk}
+        fields |= {"encoder": encoder, "optimizer": settings.optimizer}
+        return Phase(section=section, rematerialized=config.compute.rematerialize, **fields)
 
-    pretrain = config.pretrain
+    phases, pretrain = [], config.pretrain
     stages = pretrain.stage_steps if PRETRAIN in sections and encoder.num_layers else []
     masked = math.ceil(pretrain.mask_fraction * pretrain.sequence_length)
     is_lazy = pretrain.optimizer.lazy_embeddings and pretrain.sampled_softmax > 0 and not on_tpu
     for number, steps in enumerate(stages, start=1):
-        add(
+        phase = make(
             PRETRAIN,
             name=f"pretrain, stage {number} of {len(stages)}" if len(stages) > 1 else "pretrain",
             layers=max(1, encoder.num_layers >> (len(stages) - number)),
@@ -132,8 +118,9 @@ def find_phases(
             candidates=pretrain.sampled_softmax or encoder.vocab_size,
             lazy=is_lazy,
         )
+        phases.append(phase)
     if TRAIN in sections:
-        add(
+        phase = make(
             TRAIN,
             name="train",
             layers=encoder.num_layers,
@@ -142,6 +129,7 @@ def find_phases(
             length=train.bucket_lengths[-1],
             lazy=train.optimizer.lazy_embeddings and not on_tpu,
         )
+        phases.append(phase)
     return phases
 
 
@@ -247,19 +235,18 @@ def operations_of(phase: Phase) -> float:
     width, inner = phase.encoder.hidden_size, phase.encoder.intermediate_size
     weights = phase.layers * (4 * width * width + 2 * width * inner)
     attention = 2 * phase.layers * phase.length * width
-    has_gradient_cache = bool(phase.chunk) and phase.section == TRAIN
+    has_gradient_cache = phase.chunk > 0 and phase.section == TRAIN
     passes = 3 + has_gradient_cache + phase.rematerialized
-    encoder = 2 * passes * (weights + attention) * phase.tokens
     head = 6 * phase.local * phase.predicted * width * (width + phase.candidates)
-    return encoder + head
+    return 2 * passes * (weights + attention) * phase.tokens + head
 
 
 @dataclass(frozen=True)
 class Stage:
     """A stage with its cost, of a replica and a step of sequences of full length.
 
-    `steps_per_second` is None without layers, where the time is that of reading rows, not of
-    operations. `remedy` says how to make it fit the device's memory; None if it does.
+    `steps_per_second` is None without layers, where reading rows takes the time. `remedy` says how
+    to make it fit the device's memory; None if it does.
     """
 
     phase: Phase
@@ -276,34 +263,22 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan for `replicas` devices; `price` is that of one for an hour, None if not given."""
+    """A plan for `replicas` devices."""
 
     device: Device
     replicas: int
     precision: str
     stages: list[Stage]
-    price: float | None = None
 
     @property
     def days(self) -> float:
         return sum(stage.days for stage in self.stages)
 
-    @property
-    def cost(self) -> float | None:
-        if self.price is None:
-            return None
-        return self.days * _HOURS_PER_DAY * self.replicas * self.price
-
 
 def make_plan(
-    config: TrainRun,
-    device: Device,
-    *,
-    replicas: int = 1,
-    price: float | None = None,
-    sections: Sequence[str] = SECTIONS,
+    config: TrainRun, device: Device, *, replicas: int = 1, sections: Sequence[str] = SECTIONS
 ) -> Plan:
-    """Returns the plan of a configuration; see `find_phases` and `Plan`.
+    """Returns the plan of a configuration; see `Plan`.
 
     Raises:
       InputError: as `find_phases`, or if there are no replicas, or the device does not compute in
@@ -320,7 +295,7 @@ def make_plan(
         stages.append(
             Stage(phase, memory, operations, speed / operations if operations else None, remedy)
         )
-    return Plan(device, replicas, precision, stages, price)
+    return Plan(device, replicas, precision, stages)
 
 
 def _remedy(phase: Phase, device: Device, precision: str) -> str:
@@ -362,10 +337,8 @@ def format_plan(plan: Plan) -> str:
             f"  {time}",
         ]
     if plan.days:
-        cost = ""
-        if plan.cost is not None:
-            cost = f", {plan.cost:,.0f} at {plan.price:g} per device and hour"
-        lines += ["", f"in all: {_duration(plan.days)}{cost}"]
+        hours = _HOURS_PER_DAY * plan.days * plan.replicas
+        lines += ["", f"in all: {_duration(plan.days)}, {hours:,.0f} hours of a device"]
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ import logging
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,15 +72,10 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
         "Training with layers": extent(model["training"]),
         "Time": f"{sum(seconds.values()) / 60:.1f} minutes on {os.cpu_count()} cores",
     }
-    report = out / "report.html"
-    write_report(
-        evaluation=evaluation,
-        table=table,
-        sentences=choose_sentences(out / "corpus" / "dev"),
-        vectors=np.load(out / "sentences.npy", allow_pickle=False),
-        facts=facts,
-        destination=report,
-    )
+    report, sentences = out / "report.html", choose_sentences(out / "corpus" / "dev")
+    vectors = np.load(out / "sentences.npy", allow_pickle=False)
+    results = {"evaluation": evaluation, "table": table, "facts": facts}
+    write_report(**results, sentences=sentences, vectors=vectors, destination=report)
     print(format_table(evaluation, table))
     for name, value in seconds.items():
         _log.info("%6.1f s  %s", value, name)
@@ -90,39 +85,26 @@ def show_result(out: Path, seconds: dict[str, float]) -> None:
 def choose_sentences(dev: Path, *, messages: int = 20) -> list[Sentence]:
     """Returns the messages translated into the most languages: English first, then translations.
 
-    A message that shares more than half of its words with one already chosen is skipped.
-
-    Args:
-      dev: a folder of held-out bitext, `<lang>.tsv.gz` with English first.
-      messages: maximum number of messages.
-
-    Raises:
-      InputError: if the files are missing or broken.
+    `dev` holds the bitext, `<lang>.tsv.gz` with English first. A message that shares more than half
+    of its words with one already chosen is skipped.
     """
-    english: dict[str, str] = {}
-    translations: dict[str, dict[str, str]] = defaultdict(dict)
+    texts: dict[str, dict[str, str]] = {}
     for file in find_corpus_files([os.fspath(dev)], kind=BITEXT):
         for _, source, target in read_pairs(file.path, swapped=file.swapped):
-            key = sentence_key(source)
-            english.setdefault(key, source)
-            translations[key].setdefault(file.language, target)
-    ranked = sorted(english, key=lambda key: (-len(translations[key]), key))
-    return [
-        Sentence(text, language, group)
-        for group, key in enumerate(_different(ranked, messages))
-        for language, text in {"en": english[key], **translations[key]}.items()
-    ]
-
-
-def _different(keys: Iterable[str], count: int) -> list[str]:
+            message = texts.setdefault(sentence_key(source), {"en": source})
+            message.setdefault(file.language, target)
     chosen: dict[str, set[str]] = {}
-    for key in keys:
+    for key in sorted(texts, key=lambda key: (-len(texts[key]), key)):
         words = set(key.split())
         if all(2 * len(words & other) <= len(words | other) for other in chosen.values()):
             chosen[key] = words
-        if len(chosen) == count:
+        if len(chosen) == messages:
             break
-    return list(chosen)
+    return [
+        Sentence(text, language, group)
+        for group, key in enumerate(chosen)
+        for language, text in texts[key].items()
+    ]
 
 
 def write_report(
@@ -145,13 +127,16 @@ def write_report(
     """
     languages = _language_rows(evaluation, table)
     large = [row for row in languages if row["pairs"] >= LARGE_POOL]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    members = defaultdict(list)
+    for row in languages:
+        members[row["script"]].append(row)
+    scripts = [
+        {"name": name, "languages": len(rows), "scores": _mean_scores(rows)}
+        for name, rows in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
+    options = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+    environment = jinja2.Environment(loader=loader, autoescape=True, **options)
     page = environment.get_template("report.html.j2").render(
         systems=SYSTEMS,
         directions=DIRECTIONS,
@@ -162,7 +147,7 @@ def write_report(
         large_average=_mean_scores(large) if large else None,
         max_candidates=evaluation["max_candidates"],
         languages=languages,
-        scripts=_script_rows(languages),
+        scripts=scripts,
         queries=_queries(sentences, vectors),
     )
     with whole_file(destination, overwrite=True) as partial:
@@ -209,21 +194,6 @@ def _language_rows(evaluation: dict, table: dict) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-sum(row["scores"]["trained"].values()), row["name"]))
 
 
-def _script_rows(languages: Sequence[dict]) -> list[dict[str, Any]]:
-    members = defaultdict(list)
-    for row in languages:
-        members[row["script"]].append(row)
-    rows = [
-        {
-            "name": name,
-            "languages": len(group),
-            "scores": _mean_scores(group),
-        }
-        for name, group in members.items()
-    ]
-    return sorted(rows, key=lambda row: (-row["languages"], row["name"]))
-
-
 def _mean_scores(rows: Sequence[dict]) -> dict[str, dict[str, float]]:
     return {
         system: {
@@ -239,8 +209,7 @@ def find_neighbours(
 ) -> list[list[tuple[int, float]]]:
     """Returns for each sentence the nearest in other languages: `(index, cosine)`, nearest first.
 
-    The same string in another language (Danish and Norwegian share many) is skipped: finding it
-    says nothing about the model. `vectors` are unit rows, float `[len(sentences), dim]`.
+    The same string in another language is skipped. `vectors` are unit rows, float `[n, dim]`.
     """
     cosines = vectors @ vectors.T
     for values in zip(*[(one.language, one.text) for one in sentences], strict=True):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import locked, whole_file
+from labse_tf.files.outputs import locked, write_json
 
 _log = logging.getLogger("labse")
 
@@ -21,39 +21,28 @@ _TWO_PROCESSES = " -- --direct_running_mode=multi_processing --direct_num_worker
 _ON_BITEXT = " --set train.bitext=[{out}/clean_bitext]"
 _COMMANDS = {
     "the corpus": "corpus demo {out}/corpus",
-    "filter the monolingual text": (
-        "corpus filter-monolingual {out}/corpus/monolingual --out {out}/clean_monolingual"
-    ),
+    "filter the monolingual text": "corpus filter-monolingual {out}/corpus/monolingual"
+    " --out {out}/clean_monolingual",
     # These are human translations, and many are single terms, for which language identification is
     # unreliable: 0.3, the default, would lose 8 % of them.
-    "filter the translation pairs": (
-        "corpus filter-bitext {out}/corpus/bitext --out {out}/clean_bitext --max-language-doubt 0.5"
-        + _TWO_PROCESSES
-    ),
-    "learn the vocabulary": (
-        "vocab build {out}/clean_monolingual {out}/clean_bitext --out {out}/vocab.txt"
-        " --vocab-size 60000" + _TWO_PROCESSES
-    ),
-    "train a dual encoder without layers: a sentence is the average of its token vectors": (
-        "train {table_config} --run-dir {out}/table"
-        + _ON_BITEXT
-        + " --set tokenizer.vocab_file={out}/vocab.txt"
-    ),
+    "filter the translation pairs": "corpus filter-bitext {out}/corpus/bitext"
+    " --out {out}/clean_bitext --max-language-doubt 0.5" + _TWO_PROCESSES,
+    "learn the vocabulary": "vocab build {out}/clean_monolingual {out}/clean_bitext"
+    " --out {out}/vocab.txt --vocab-size 60000" + _TWO_PROCESSES,
+    "train a dual encoder without layers: a sentence is the average of its token vectors": "train"
+    " {table_config} --run-dir {out}/table"
+    + _ON_BITEXT
+    + " --set tokenizer.vocab_file={out}/vocab.txt",
     "export it": "export {out}/table --out {out}/table_model --format hub --no-verify",
-    "put layers on top, and train on": (
-        "train {config} --run-dir {out}/dual --init {out}/table" + _ON_BITEXT
-    ),
+    "put layers on top, and train on": "train {config} --run-dir {out}/dual --init {out}/table"
+    + _ON_BITEXT,
     "export the model": "export {out}/dual --out {out}/model",
-    "evaluate the model and the TF-IDF baseline": (
-        "eval retrieval {out}/model --data {out}/corpus/dev --baseline tfidf"
-        " --out {out}/retrieval.json"
-    ),
-    "evaluate the model without layers": (
-        "eval retrieval {out}/table_model --data {out}/corpus/dev --out {out}/retrieval_table.json"
-    ),
-    "embed sentences for the report": (
-        "embed {out}/model {out}/sentences.txt --out {out}/sentences.npy"
-    ),
+    "evaluate the model and the TF-IDF baseline": "eval retrieval {out}/model"
+    " --data {out}/corpus/dev --baseline tfidf --out {out}/retrieval.json",
+    "evaluate the model without layers": "eval retrieval {out}/table_model"
+    " --data {out}/corpus/dev --out {out}/retrieval_table.json",
+    "embed sentences for the report": "embed {out}/model {out}/sentences.txt"
+    " --out {out}/sentences.npy",
 }
 
 
@@ -65,10 +54,7 @@ class Stage(NamedTuple):
 
 
 def stages(out: Path, config: str, table_config: str) -> list[Stage]:
-    """Returns all commands of the demo, up to `out`/sentences.npy.
-
-    `config` is of the encoder with layers, `table_config` of that without, from which it starts.
-    """
+    """Returns all commands; the encoder of `config` starts from the encoder of `table_config`."""
     places = {"out": out, "config": config, "table_config": table_config}
     return [
         Stage(name, [word.format(**places) for word in command.split()])
@@ -98,25 +84,19 @@ def run_stages(
     Raises:
       InputError: if the folder holds something else, or is in use by another demo.
     """
-    file = out / "stages.json"
+    file, remedy = out / "stages.json", "choose another --out"
     if out.is_dir() and any(out.iterdir()) and not file.exists():
-        raise InputError(
-            "the output folder is not empty and holds no demo",
-            path=out,
-            remedy="choose another --out",
-        )
+        problem = "the output folder is not empty and holds no demo"
+        raise InputError(problem, path=out, remedy=remedy)
     with locked(out):
         record = json.loads(file.read_text("utf-8")) if file.exists() else {}
-        _write_record(file, record)
+        write_json(file, record, overwrite=True)
         for number, stage in enumerate(stages, start=1):
             title = f"[{number}/{len(stages)}] {stage.name}"
             if ended := record.get(stage.name):
                 if ended["command"] != stage.command:
-                    raise InputError(
-                        f"'{stage.name}' was completed here with a different command",
-                        path=out,
-                        remedy="choose another --out",
-                    )
+                    problem = f"'{stage.name}' was completed here with a different command"
+                    raise InputError(problem, path=out, remedy=remedy)
                 _log.info("%s: already done", title)
                 continue
             _log.info("\n%s\n$ labse %s", title, shlex.join(stage.command))
@@ -126,13 +106,8 @@ def run_stages(
                 return status, {}
             seconds = round(time.monotonic() - start, 1)
             record[stage.name] = {"command": stage.command, "seconds": seconds}
-            _write_record(file, record)
+            write_json(file, record, overwrite=True)
         return 0, {stage.name: record[stage.name]["seconds"] for stage in stages}
-
-
-def _write_record(file: Path, record: dict[str, dict]) -> None:
-    with whole_file(file, overwrite=True) as partial:
-        partial.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
 def _afresh(command: list[str]) -> list[str]:

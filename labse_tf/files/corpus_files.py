@@ -62,11 +62,10 @@ class CorpusFile(NamedTuple):
 
     Attributes:
       path: for a Moses pair, the path of the side that is not English.
-      language: the paper's code; for bitext, the code of the side that is not English. For Parquet,
+      language: the paper's code; for bitext, of the side that is not English. For Parquet,
         JSON_LINES and loose TFRECORD files, the default for records without a language, or None.
         None for TMX, ZIP, WARC and WET, whose content gives the language.
       kind: a key of `record_kinds.KINDS`; None if only the content of the file determines it.
-      format: TEXT, TSV, ...
       english_path: the English side of a Moses pair, else None.
       swapped: whether the first text of a pair is the one that is not English: `de-en.tsv`.
     """
@@ -115,9 +114,8 @@ def find_corpus_files(
       with_english: whether all bitext is with English.
 
     Raises:
-      InputError: if a path does not exist, contains no corpus file, names an unknown language, two
-        languages without English, or English for the other side of bitext, lacks the other side
-        of a Moses pair, or has a format that the caller cannot read.
+      InputError: if a path does not exist or holds no corpus file, has a wrong language in its
+        name, is one side of a Moses pair, or has a format that the caller cannot read.
     """
     found: dict[str, CorpusFile] = {}
     rests: list[tuple[str, bool, list[str]]] = []
@@ -155,8 +153,7 @@ def find_plain_files(inputs: Iterable[str], **options: Any) -> list[CorpusFile]:
     for file in files:
         if file.language is None or (file.format == TFRECORD and file.swapped):
             problem = "its name does not give a language, with English first"
-            remedy = "name it <lang>.tfrecord, or make clean shards of it with "
-            remedy += "`labse corpus filter-...`"
+            remedy = "name it <lang>.tfrecord, or make shards of it with `labse corpus filter-...`"
             raise InputError(problem, path=file.path, remedy=remedy)
     return files
 
@@ -191,18 +188,15 @@ def _check(
     file: CorpusFile, formats: tuple[str, ...], storage: Storage, *, with_english: bool
 ) -> None:
     if file.format not in formats:
-        readers = "`labse vocab build` and `labse corpus filter-...` read"
-        if file.format in PAGE_FORMATS:
-            readers = "`labse corpus filter-monolingual` reads"
-        problem = f"is a file in the format '{file.format}', which only {readers}"
-        remedy = "make clean shards of it with `labse corpus filter-...` and use these"
+        readers = "filter-monolingual" if file.format in PAGE_FORMATS else "filter-..."
+        remedy = f"make clean shards of it with `labse corpus {readers}`"
+        problem = f"the format '{file.format}' is not read here"
         raise InputError(problem, path=file.path, remedy=remedy)
     for path in file.paths:
         if not storage.exists(path):
             [present] = {*file.paths} - {path}
-            remedy = f"put {os.path.basename(path)} beside it"
             problem = "one side of a Moses pair without the other"
-            raise InputError(problem, path=present, remedy=remedy)
+            raise InputError(problem, path=present, remedy=f"add {os.path.basename(path)}")
     if with_english and (file.kind, file.language) == (BITEXT, ENGLISH):
         remedy = "name it <lang>.tsv if English is first, or after both languages"
         raise InputError("bitext of English with English", path=file.path, remedy=remedy)
@@ -233,17 +227,17 @@ def describe(path: str, present: Callable[[str], bool] = lambda path: False) -> 
     """Returns the description of a corpus file from its name alone; None for other files.
 
     `present` tells whether there is a file: the English side `NAME.en` of `NAME.de`.
-
-    Raises:
-      InputError: if the name has the form of a corpus file but no known language code.
+    Raises InputError if the name has the form of a corpus file but no known language code.
     """
     base, packing = split_compression(os.path.basename(path))
     stem, extension = os.path.splitext(base)
     format_, compression = extension.lower(), packing.lower()
     if format_ == ".txt" and _WIKIPEDIA_INDEX.fullmatch(stem):
         return None
-    if format_ == ".tsv" or (format_ == ".txt" and _is_pair(stem)):
-        language, swapped = _find_pair(stem) or (_only_language(stem, path), False)
+    pair = _find_pair(stem) if format_ in (".tsv", ".txt") else None
+    # `en-de.txt` is bitext, `en-IN.txt` is not.
+    if format_ == ".tsv" or (pair and not is_locale(stem.rpartition(".")[2])):
+        language, swapped = pair or (_only_language(stem, path), False)
         return CorpusFile(path, language, BITEXT, TSV, swapped=swapped)
     if format_ == ".txt":
         return CorpusFile(path, _only_language(stem, path), MONOLINGUAL, TEXT)
@@ -291,16 +285,11 @@ def _find_pair(stem: str) -> tuple[str, bool] | None:
     return next(filter(None, (find_pair(part) for part in parts)), None)
 
 
-def _is_pair(stem: str) -> bool:
-    """Whether `<stem>.txt` is bitext: `en-de`, but not `en-IN`."""
-    return _find_pair(stem) is not None and not is_locale(stem.rpartition(".")[2])
-
-
 def _only_language(name: str, path: str) -> str:
     if joins_two(name):
         problem = f"'{name}' may be two languages, or a language and a region"
-        remedy = "bitext needs English on one side; write a region in capitals, as in fr-CA, or "
-        raise InputError(problem, path=path, remedy=f"{remedy}leave it out")
+        remedy = "bitext needs English on one side; write a region in capitals, as in fr-CA"
+        raise InputError(problem, path=path, remedy=remedy)
     return require_code(name, path=path)
 
 
@@ -313,13 +302,12 @@ def _describe_moses(
         return f"{path.removesuffix(base + packing)}{start}.{side}{packing}"
 
     if match := _MOSES.fullmatch(base):
-        stem, side, other = match[1], *match.groups()[1:3]
+        stem, side, other = match.groups()
         if find_code(side) == ENGLISH:
             side, other = other, side
         elif find_code(other) != ENGLISH:
             problem = f"neither '{side}' nor '{other}' is English"
-            remedy = "use pairs of English and another language"
-            raise InputError(problem, path=path, remedy=remedy)
+            raise InputError(problem, path=path, remedy="use pairs with English")
         language = require_code(side, path=path)
         return CorpusFile(beside(stem, side), language, BITEXT, MOSES, beside(stem, other))
     stem, _, side = base.rpartition(".")

@@ -24,11 +24,7 @@ def scheme_of(path: str) -> str | None:
 
 
 def local_path(name: str | os.PathLike[str]) -> str:
-    """Returns `name`, or the path that it stands for if it is a file:// URL (RFC 8089).
-
-    Raises:
-      InputError: for any other URL, which would else be read as a folder named like the scheme.
-    """
+    """Returns `name`, or the path of a file:// URL (RFC 8089); InputError for any other URL."""
     name = os.fspath(name)
     url = _URL.match(name)
     if url is None:
@@ -41,8 +37,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
     if path.startswith("//"):
         host, slash, path = path[2:].partition("/")
         path = slash + path
-    # Queries and fragments are part of the path: `?` may belong to a glob.
-    path = unquote(path, errors="surrogateescape")
+    path = unquote(path, errors="surrogateescape")  # `?` may belong to a glob.
     if host.lower() not in _THIS_MACHINE or not path or "\0" in path:
         remedy = "write file:///absolute/path"
         raise InputError("is not a file on this machine", path=name, remedy=remedy)

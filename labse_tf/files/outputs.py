@@ -6,7 +6,6 @@ A long job keeps its finished work next to its output, in a folder that the same
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import glob
 import hashlib
@@ -18,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from labse_tf.errors import InputError
+from labse_tf.errors import NO_SPACE, InputError
 from labse_tf.files.local_paths import local_path, scheme_of
 
 PARTIAL_SUFFIX, _WORK_SUFFIX = ".partial", ".work"
@@ -26,17 +25,13 @@ PLOT_FORMATS = ("png", "svg", "pdf")
 # Outputs are made in such folders beside their places.
 _BESIDE = (PARTIAL_SUFFIX, ".parts", _WORK_SUFFIX)
 _NO_PART = (".html", ".json", ".pdf", ".png", ".svg")  # Figures may be replaced inside an input.
-# The disk is full, the quota is used up, or a file exceeds the size limit.
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SETTINGS = "settings.json"
 
 
 def check_free(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Returns the path of an output, before any work is done. An empty folder counts as free.
 
-    Raises:
-      InputError: if the path exists and `overwrite` is False, its parent is not a folder, or the
-        path is an unsupported URL.
+    Raises InputError if it exists and `overwrite` is False, is a URL, or is in a file.
     """
     path = Path(local_path(path))
     parent = path.parent
@@ -104,8 +99,7 @@ def whole_file(
 ) -> Iterator[Path]:
     """Yields a temporary path near `path`; moves the file to `path` if the block succeeds.
 
-    Raises:
-      InputError: as `check` before or after the block, or if another process writes the same.
+    Raises InputError as `check`, before or after the block, or if another process writes the same.
     """
     path = check(path, overwrite=overwrite)
     if path.is_symlink() or path.name in ("", ".."):
@@ -150,7 +144,7 @@ def _finite(value: Any) -> Any:
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Makes the folder `path` if it is missing; raises InputError if another process works in it.
 
-    The block may remove the folder. File systems without locks protect nothing.
+    The block may remove it. File systems without locks protect nothing.
     """
     folder = Path(path)
     if folder.is_file():
@@ -203,10 +197,7 @@ def empty(folder: Path) -> None:
 
 @contextlib.contextmanager
 def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
-    """Turns the error of a full disk while `path` is written into an InputError.
-
-    `remedy` says what to do besides making room.
-    """
+    """Makes an InputError of a full disk while `path` is written; `remedy`: after making room."""
     try:
         yield
     except OSError as error:
@@ -217,7 +208,7 @@ def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[Non
 
 
 def plot_format(path: str | os.PathLike[str]) -> str:
-    """Returns the format that a plot's file name asks for; raises InputError for unknown ones."""
+    """Returns the format of a plot's file name; raises InputError for unknown ones."""
     extension = Path(path).suffix.removeprefix(".").lower()
     if extension not in PLOT_FORMATS:
         remedy = f"end the name in .{', .'.join(PLOT_FORMATS)}"
@@ -230,10 +221,9 @@ def work_folder(out: Path, settings: dict[str, Any], *, overwrite: bool) -> Iter
     """Yields the folder `OUT.work`, new or from an interrupted run of the same job.
 
     It is removed if the block succeeds, or fails before any work was saved. A job is the same if
-    its settings, serialisable as JSON, are; `overwrite` discards the work of others.
+    its settings are, which become JSON; `overwrite` discards the work of others.
 
-    Raises:
-      InputError: if it belongs to a job with other settings, or another process works in it.
+    Raises InputError if it belongs to a job with other settings, or another process works in it.
     """
     folder = out.with_name(out.name + _WORK_SUFFIX)
     settings = json.loads(json.dumps(settings))
@@ -268,10 +258,7 @@ def _resume(folder: Path, settings: dict[str, Any], *, overwrite: bool) -> None:
 
 
 def changed_settings(kept: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    """Returns the names whose values differ between an earlier job and this one.
-
-    None and absent are the same: an option that is new and not given changes nothing.
-    """
+    """Returns the names whose values differ between an earlier job and this one; None is absent."""
     return [name for name in wanted | kept if kept.get(name) != wanted.get(name)]
 
 
@@ -296,15 +283,6 @@ def stamps_of_files(paths: Iterable[str | os.PathLike[str]]) -> list[list]:
     return [[path, status[path].st_size, status[path].st_mtime_ns] for path in sorted(status)]
 
 
-def sha256_of_file(path: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 of a file's content, in hexadecimal digits."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 def sha256_of_files(
     paths: Iterable[str | os.PathLike[str]], *, root: str | os.PathLike[str]
 ) -> str:
@@ -313,12 +291,10 @@ def sha256_of_files(
     It depends neither on the order of `paths` nor on the location of `root`, nor on the location of
     files outside of it.
     """
-
-    def name_of(path: str | os.PathLike[str]) -> str:
-        name = os.path.relpath(path, root)
-        return os.path.basename(path) if name.startswith(os.pardir) else name
-
-    digest = hashlib.sha256()
-    for name, path in sorted((name_of(path), path) for path in paths):
-        digest.update(f"{Path(name).as_posix()}\0{sha256_of_file(path)}\n".encode())
+    digest, named = hashlib.sha256(), [(os.path.relpath(path, root), path) for path in paths]
+    named = [(os.path.basename(path) if n.startswith(os.pardir) else n, path) for n, path in named]
+    for name, path in sorted(named):
+        with open(path, "rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{Path(name).as_posix()}\0{content}\n".encode())
     return digest.hexdigest()

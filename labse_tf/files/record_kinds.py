@@ -1,8 +1,7 @@
-"""The kinds of records in corpora, one row of `KINDS` each.
+"""The kinds of records in corpora: `KINDS`.
 
-To add a kind, write its record (a NamedTuple: the texts, then `language`) and its row. Readers,
-shards, scores and `tf.data` streams take the fields from here; a folder `KIND/<lang>/` of shards is
-recognised by the row's key.
+Readers, shards, scores and `tf.data` streams take the fields from here; a folder `KIND/<lang>/` of
+shards is recognised by the key.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ ENGLISH = "en"
 
 
 class Sentence(NamedTuple):
-    """A line of monolingual text without surrounding white space; it may be empty.
-
-    Its language is the paper's code, or the code in the file for a language that the paper lacks.
-    """
+    """A line of monolingual text without surrounding white space, maybe empty; its language."""
 
     text: str
     language: str
@@ -48,7 +44,7 @@ class RecordKind(NamedTuple):
       record: their type, a NamedTuple of the texts and the language, in this order.
       fields: the names of the texts in TFRecord and Parquet files, in the order of the record.
         They identify the kind of a file whose name does not.
-      english: the fields that are always in English, whatever the record's language.
+      english: the fields that are always in English.
     """
 
     record: type

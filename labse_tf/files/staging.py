@@ -33,28 +33,22 @@ OWNER_FILE = "/owner.json"
 _MARKERS = ("best.json", "checkpoint", "model.json", "report.json", "config.yaml")
 # Parts of the names of what TensorFlow and our own outputs are still writing.
 _UNFINISHED = (PARTIAL_SUFFIX, "_temp", ".tempstate", ".tmp")
-# Files of a model dir, which are read together with it.
-_ENCODERS, _MODEL_FILE = (".onnx", ".tflite"), "model.json"
+_ENCODERS = (".onnx", ".tflite")
 
 _log = logging.getLogger("labse")
 _outputs: dict[Path, Mirror] = {}
 
 
 def input_path(name: str | os.PathLike[str]) -> str:
-    """Returns a local path, or the path of an up-to-date copy of a file or folder in a store.
-
-    An encoder file of a model dir comes with the whole model dir.
-
-    Raises:
-      InputError: as `local_path`, or if there is nothing in the store, or it cannot be read.
-    """
+    """Returns a local path, or the path of an up-to-date copy of a file or folder in a store."""
     url = os.fspath(name)
     if scheme_of(url) not in TENSORFLOW_SCHEMES:
         return local_path(url)
     with stores.input_errors(url):
         whole = url.rstrip("/")
         model_dir = whole.rsplit("/", 2)[0]
-        if whole.endswith(_ENCODERS) and stores.gfile().exists(f"{model_dir}/{_MODEL_FILE}"):
+        # An encoder file is read together with its model dir.
+        if whole.endswith(_ENCODERS) and stores.gfile().exists(f"{model_dir}/model.json"):
             whole = model_dir
         mirror = Mirror(whole)
         found = mirror.pull()
@@ -75,8 +69,8 @@ LOCAL = _LocalStorage()
 def output_path(name: str | os.PathLike[str], *, overwrite: bool = False) -> str:
     """Returns a local path, or where to make an output that `publish` sends to its store.
 
-    An output in the store is fetched first, so that a command can continue it, or refuse to replace
-    it. With `overwrite`, it is removed when the new output is sent.
+    An output in the store is fetched first, to be continued, or not replaced. With `overwrite`, it
+    is removed when the new output is sent.
     """
     url = os.fspath(name)
     if scheme_of(url) not in TENSORFLOW_SCHEMES:
@@ -119,12 +113,9 @@ def named(text: str) -> str:
 
 
 class Mirror:
-    """A file or folder in a store, and its copy on this machine.
+    """A file or folder in a store, `url` without a slash at the end, and its copy here, `path`.
 
-    Attributes:
-      url: without a slash at the end.
-      path: of the copy.
-      sends: whether pushing does anything: of several workers, one sends.
+    If `sends` is False, pushing does nothing: of several workers, one sends.
     """
 
     def __init__(self, url: str) -> None:
@@ -158,8 +149,7 @@ class Mirror:
             here = self._list_here()
             new = [name for name in sorted(there) if name not in here or self._differs(name, there)]
             if new:
-                size = sum(there[name][0] for name in new) / 1e6
-                _log.info("%s: copying %d files, %.1f MB", self.url, len(new), size)
+                _log.info("%s: copying %d files", self.url, len(new))
             for name in self._same.keys() - there.keys():
                 self._local(name).unlink(missing_ok=True)
                 del self._same[name]
@@ -175,10 +165,7 @@ class Mirror:
         self._same, self._replaces = {}, True
 
     def claim(self) -> None:
-        """Makes this process the owner, so that another one fails when it sends next.
-
-        A store has no locks: the last process that came continues.
-        """
+        """Makes this process the owner: another one fails when it sends next, for want of locks."""
         self._owner = f"{socket.gethostname()}, process {os.getpid()}, {uuid.uuid4()}"
         self._replace()
         stores.write(f"{self.url}{OWNER_FILE}", json.dumps({"owner": self._owner}))
@@ -190,9 +177,7 @@ class Mirror:
     def push_soon(self) -> None:
         """Starts to send what has changed, unless the last time is still under way.
 
-        Raises:
-          InputError: if another process has become the owner. Another error of the last time is
-            logged, and all is sent again.
+        Raises InputError if another process owns it; another error of the last time is logged.
         """
         if not self.sends or self._sending is not None and not self._sending.done():
             return
@@ -212,7 +197,7 @@ class Mirror:
         try:
             self._send(*self._snapshot())
         except stores.failures() as error:
-            remedy = f"what is to be there is in {self.path}: copy it, or run the command again"
+            remedy = f"copy {self.path} there, or run the command again"
             problem = f"cannot be written ({error.message})"
             raise InputError(problem, path=self.url, remedy=remedy) from error
 
@@ -231,9 +216,8 @@ class Mirror:
     def _send(self, changed: dict[str, Stamp], gone: list[str]) -> None:
         self._replace()
         if self._owner is not None:
-            text = stores.read(f"{self.url}{OWNER_FILE}")
-            owner = json.loads(text)["owner"] if text else "nobody"
-            if owner != self._owner:
+            text = stores.read(f"{self.url}{OWNER_FILE}") or '{"owner": "nobody"}'
+            if (owner := json.loads(text)["owner"]) != self._owner:
                 problem = f"another process has taken this run over ({owner})"
                 raise InputError(problem, path=self.url, remedy="let only one of them run")
         for name in sorted(changed, key=lambda name: (name.endswith(_MARKERS), name)):
@@ -246,9 +230,8 @@ class Mirror:
         shutil.rmtree(self._links, ignore_errors=True)
 
     def _replace(self) -> None:
-        if self._replaces:
-            for end in ("", *stores.SIDE_FILES):
-                stores.remove(f"{self.url}{end}")
+        for end in ("", *stores.SIDE_FILES) if self._replaces else ():
+            stores.remove(f"{self.url}{end}")
         self._replaces = False
 
     def _list_here(self) -> dict[str, Stamp]:

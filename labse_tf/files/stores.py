@@ -22,17 +22,10 @@ Stamp = tuple[int, int]
 
 
 class Storage:
-    """Finds files on disk and in all stores that `tf.io.gfile` reads.
-
-    Returned paths are strings, sorted.
-    """
+    """Finds files on disk and in all stores that `tf.io.gfile` reads; paths are sorted strings."""
 
     def resolve(self, name: str | os.PathLike[str]) -> str:
-        """Returns the path that a user's name stands for.
-
-        Raises:
-          InputError: for a URL with a scheme that this storage cannot read.
-        """
+        """Returns the path that a user's name stands for; InputError for an unknown scheme."""
         name = os.fspath(name)
         if not scheme_of(name):
             return local_path(name)
@@ -47,7 +40,6 @@ class Storage:
         return name
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a folder."""
         return gfile().exists(path) if scheme_of(path) else os.path.exists(path)
 
     def is_dir(self, path: str) -> bool:
@@ -65,10 +57,7 @@ class Storage:
 
     def stamp(self, path: str) -> list[int]:
         """Returns the size of a file in bytes, and when it changed, in ns."""
-        if scheme_of(path):
-            return list(stamp_of(path))
-        status = os.stat(path)
-        return [status.st_size, status.st_mtime_ns]
+        return list(stamp_of(path))
 
     def size(self, path: str) -> int:
         return self.stamp(path)[0]
@@ -104,7 +93,7 @@ def input_errors(url: str) -> Iterator[None]:
 def list_files(url: str) -> dict[str, Stamp]:
     """Returns the stamps of a folder's files, or of a file and its side files.
 
-    Names are what follows `url`, such as "/checkpoints/checkpoint"; the name of a file is "".
+    Names are the part after `url`, such as "/checkpoints/checkpoint"; the name of a file is "".
     """
     files = _walk(url)
     if not gfile().isdir(url):
@@ -117,8 +106,11 @@ def _walk(url: str) -> list[str]:
     return sorted(gfile().join(root, name) for root, _, names in found for name in names)
 
 
-def stamp_of(url: str) -> Stamp:
-    status = gfile().stat(url)
+def stamp_of(path: str) -> Stamp:
+    if not scheme_of(path):
+        status = os.stat(path)
+        return status.st_size, status.st_mtime_ns
+    status = gfile().stat(path)
     return status.length, status.mtime_nsec
 
 

@@ -66,8 +66,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yields `(line number from 1, line without line ending)` of a file.
 
-    Raises:
-      InputError: if the file is missing, empty, damaged or not UTF-8, or a line is too long.
+    Raises InputError if the file is missing, empty, damaged or not UTF-8, or a line is too long.
     """
     path = check_file(path)
     with open(path, "rb") as stream:
@@ -77,11 +76,7 @@ def read_lines(
 def read_pairs(
     path: str | os.PathLike[str], *, swapped: bool = False
 ) -> Iterator[tuple[int, str, str]]:
-    """Yields `(line number from 1, source, target)` of a TSV file; see `pairs_and_errors`.
-
-    Raises:
-      InputError: as `read_lines`, or if a line is no pair.
-    """
+    """Yields `(line number from 1, source, target)` of a TSV file; see `pairs_and_errors`."""
     for number, texts in strictly(pairs_and_errors(read_lines(path), str(path), swapped=swapped)):
         yield number, texts[0], texts[1]
 
@@ -122,22 +117,17 @@ def neighbours_and_errors(lines: Lines) -> Rows:
     """Yields `(sentence, next sentence)` of lines; an empty or bad line is a break between them."""
     before = ""
     for number, line in lines:
-        text = ""
-        if isinstance(line, InputError):
+        is_bad = isinstance(line, InputError)
+        if is_bad:
             yield number, line
-        else:
-            text = strip(line)
+        text = "" if is_bad else strip(line)
         if before and text:
             yield number - 1, (before, text)
         before = text
 
 
 def moses_and_errors(english: Lines, foreign: Lines, names: Sequence[str]) -> Rows:
-    """Yields `(source, target)` of the lines of two files, called `names`; a text may be empty.
-
-    Raises:
-      InputError: if one file ends before the other.
-    """
+    """Yields `(source, target)` of the lines of two files, called `names`; a text may be empty."""
     for sides in zip_longest(english, foreign):
         if None in sides:
             short = sides.index(None)
@@ -181,20 +171,16 @@ def pairs_and_errors(
         except InputError as error:
             yield number, error
             continue
-        if negatives:
-            more = line.split("\t")[first + 2 :] + [""] * negatives
-            pair += tuple(map(strip, more[:negatives]))
-        yield number, pair
+        more = line.split("\t")[first + 2 :] + [""] * negatives if negatives else ()
+        yield number, (*pair, *map(strip, more[:negatives]))
 
 
 def with_columns(lines: Lines, name: str) -> tuple[int, Lines]:
     """Returns how many columns stand before the texts of a TSV file, and an iterator of all lines.
 
-    Scores, numbers or URLs in all of the first lines are passed over: so the output of `labse
-    mine`, WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs first) are read as pairs.
-
-    Raises:
-      InputError: if no two neighbouring columns hold text.
+    Numbers or URLs in all of the first lines are passed over: so the output of `labse mine`,
+    WikiMatrix and CCMatrix (a score first) and ParaCrawl (URLs first) are read as pairs.
+    Raises InputError if no two neighbouring columns hold text.
     """
     head, fault = [], []
     try:
@@ -236,17 +222,16 @@ def split_pair(
     """
     texts = [strip(text) for text in line.split("\t", first + 2)[first : first + 2]]
     source, target = (texts[::-1] if swapped else texts) if texts[1:] else ("", "")
-    if source and target and "\r" not in source and "\r" not in target:
-        return source, target
     if not texts[1:]:
-        problem = "one column where source<TAB>target is expected"
-        remedy = "separate the two sides by a tab"
+        problem, remedy = "one column where source<TAB>target is expected", "put a tab between them"
     elif not source or not target:
         problem = f"the {'target' if source else 'source'} column is empty"
         remedy = "fill it or remove the line"
-    else:
+    elif "\r" in source or "\r" in target:
         problem = "a carriage return stands inside a text"
         remedy = "if it ends a line, convert the file with `tr '\\r' '\\n'`, else remove it"
+    else:
+        return source, target
     raise InputError(problem, path=name, line=number, remedy=remedy)
 
 
@@ -264,8 +249,7 @@ def lines_of_stream(
 def lines_and_errors(stream: BinaryIO, name: str, *, encoding: str = "utf-8") -> Lines:
     """Same as `lines_of_stream`, but yields an error in place of an invalid line.
 
-    Raises:
-      InputError: if the file is empty, or damaged so that the rest of it cannot be read.
+    Raises InputError if the file is empty, or damaged so that the rest of it cannot be read.
     """
     number = 0
     for number, raw in enumerate(_raw_lines(stream, name), start=1):
@@ -316,11 +300,7 @@ def _raw_lines(stream: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def chunks_of_stream(stream: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields the content of an open stream of a file's raw bytes, decompressed.
-
-    Raises:
-      InputError: if the file is damaged; it names the line in which reading stopped.
-    """
+    """Yields the content of an open stream, decompressed; an error names the line it stopped in."""
     line = 1
     try:
         for chunk in _chunks(stream, os.path.splitext(name)[1].lower()):

@@ -89,11 +89,7 @@ def clean_pair(
 ) -> tuple[str, str] | None:
     """Returns the two sides as plain sentences, or None for a pair to drop.
 
-    Args:
-      english: a catalogue's English text.
-      foreign: its translation.
-      language: the paper's code of the foreign side.
-      number: replaces placeholders for counts; both sides must be the form for this number.
+    `number` replaces placeholders for counts; both sides must be the form for this number.
     """
     if not foreign or english == foreign:
         return None
@@ -145,8 +141,7 @@ def _fill_placeholders(english: str, foreign: str, number: int) -> tuple[str, st
     filled = []
     for text, found in ((english, names), (foreign, foreign_names)):
         values = iter([filling.get(name, str(number)) for name in found])
-        text = _PLACEHOLDER.sub(lambda _, values=values: next(values), text)
-        filled.append(text.replace("%%", "%"))
+        filled.append(_PLACEHOLDER.sub(lambda _, v=values: next(v), text).replace("%%", "%"))
     return filled[0], filled[1]
 
 

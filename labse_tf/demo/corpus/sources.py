@@ -5,11 +5,9 @@ languages, territories, currencies, units and time. Only kinds of names whose en
 every language are used; abbreviations, patterns and the cities of time zones (mostly the same word
 in another spelling) are not.
 
-Plural forms: a message with a count has two forms in English, singular and plural, but between one
-and six in other languages. Each catalogue states, as a C expression, which form goes with which
-number. The English plural is paired with the form for `MANY`, and the singular with the form for
-`ONE` if that is a different form; forms for other numbers are left out. The same numbers replace
-the placeholders later.
+A message with a count has between one and six forms; each catalogue states, as a C expression,
+which form goes with which number. The English plural is paired with the form for `MANY`, and the
+singular with the form for `ONE` if that differs; the numbers replace the placeholders later.
 """
 
 from __future__ import annotations
@@ -46,7 +44,6 @@ class Source(NamedTuple):
     Attributes:
       distribution: its name on PyPI.
       module: the Python package whose folder holds the files.
-      kind: MESSAGES or NAMES.
       pattern: glob of the catalogues' file names; "" for a source without gettext catalogues.
       data_licence: licence of the data, if the package's metadata gives another one for its code.
     """
@@ -58,9 +55,8 @@ class Source(NamedTuple):
     data_licence: str = ""
 
 
-# The compiled .mo files are smaller and leave out fuzzy entries. Plone is read from .po files, as
-# only these hold its English text: its message keys are identifiers such as `label_save`. All of
-# pycountry is read except ISO 3166-2, whose English names of provinces are mostly not English.
+# The compiled .mo files leave out fuzzy entries. Only the .po files of Plone hold its English text.
+# Of pycountry, ISO 3166-2 is not read: its names of provinces are mostly not English.
 SOURCES = (
     Source("Django", "django", MESSAGES, "*.mo"),
     Source("django-cms", "cms", MESSAGES, "*.mo"),
@@ -78,13 +74,7 @@ SOURCES = (
 
 
 class RawPair(NamedTuple):
-    """An English text and its translation, as found.
-
-    Attributes:
-      english: the English side.
-      foreign: the other side.
-      number: the number that replaces a placeholder for a count.
-    """
+    """An English text and its translation, as found; `number` stands for a count in it."""
 
     english: str
     foreign: str
@@ -92,20 +82,14 @@ class RawPair(NamedTuple):
 
 
 def find_folder(source: Source) -> Path:
-    """Returns the folder of an installed source, without importing it.
-
-    Raises:
-      InputError: if the package is not installed.
-    """
+    """Returns the folder of a source, without importing it; InputError if it is not installed."""
     try:
         spec = importlib.util.find_spec(source.module)
     except ModuleNotFoundError:  # a parent of a dotted name
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"the package {source.distribution} is not installed",
-            remedy="install the demo corpus's packages: pip install 'labse-tf[demo]'",
-        )
+        problem = f"the package {source.distribution} is not installed"
+        raise InputError(problem, remedy="install 'labse-tf[demo]'")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -122,10 +106,9 @@ def find_licence(source: Source) -> str:
 
 
 def list_files(source: Source) -> list[tuple[Path | str, str | None]]:
-    """Returns the files of an installed source, without English, sorted.
+    """Returns the files of a source, sorted, and the paper's codes of their languages, or None.
 
-    Returns:
-      `(catalogue, the paper's code of its language or None)`; for Babel `(CLDR's locale, code)`.
+    English is left out. The file of Babel is CLDR's name of a locale.
     """
     if not source.pattern:
         names = [name for name in localedata.locale_identifiers() if "_" not in name]
@@ -199,8 +182,7 @@ def _names(data: Mapping) -> Iterator[tuple[tuple, str]]:
 def _own(data: Mapping, *keys: str) -> Mapping:
     """Returns the mapping at `keys` without aliases.
 
-    Aliases are not followed, as Babel writes the resolved values into data that languages share:
-    the months of one language would turn up in another.
+    Babel writes what an alias leads to into data that languages share, such as names of months.
     """
     for key in keys:
         data = data.get(key, {})

@@ -5,10 +5,9 @@
     OUT/monolingual/<lang>.txt.gz  the sentences of the training pairs, English in en.txt.gz
     OUT/SOURCES.json               the packages, with their licences and numbers of pairs
 
-Training and held-out pairs share no sentence. Sentences are compared by `sentence_key`, which keeps
-letters only: messages that differ in case, punctuation, digits or a filled placeholder count as the
-same. The hash of the English key decides, so a message that is held out in one language is held out
-in all, even if the corpus grows. The same package versions give the same bytes.
+Training and held-out pairs share no sentence, compared by `sentence_key`: letters only, without
+filled placeholders. The hash of the English key decides, so a message that is held out in one
+language is held out in all. The same package versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -53,14 +52,7 @@ _NO_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 
 
 class SourcedPair(NamedTuple):
-    """A clean translation.
-
-    Attributes:
-      english: the English side.
-      foreign: the other side.
-      language: the paper's code of the other side.
-      source: the distribution that it comes from.
-    """
+    """A clean translation, the paper's code of its other side, and the distribution it is from."""
 
     english: str
     foreign: str
@@ -73,10 +65,7 @@ def write_demo_corpus(
 ) -> dict:
     """Writes the demo corpus to the folder `out` and returns the content of SOURCES.json.
 
-    Args:
-      out: a new or empty folder.
-      sources: the packages to read; a pair that occurs in several is attributed to the first.
-      overwrite: replace `out` if it exists.
+    A pair that occurs in several packages is attributed to the first.
 
     Raises:
       InputError: if a package is not installed, or `out` is taken.
@@ -95,11 +84,7 @@ def write_demo_corpus(
 
 
 def collect_pairs(sources: Sequence[Source]) -> tuple[list[SourcedPair], int]:
-    """Returns the distinct clean pairs of `sources`, and the number of files in unknown languages.
-
-    Raises:
-      InputError: if a package is not installed.
-    """
+    """Returns the distinct clean pairs, and the number of files in unknown languages."""
     files = [(source, *file) for source in sources for file in list_files(source)]
     known = [(source, file, language) for source, file, language in files if language]
     source_of: dict[tuple[str, str, str], str] = {}
@@ -152,10 +137,7 @@ def split_pairs(
     The held-out pairs are messages of at least `MIN_WORDS` different English words, at most
     `MAX_DEV_PAIRS` per language; within a language, no sentence occurs twice on the same side. A
     training pair has no sentence, on either side, that is held out in any language.
-
-    Args:
-      pairs: all pairs.
-      message_sources: the sources whose pairs are messages; others are used for training only.
+    `message_sources` are the sources of messages; others are used for training only.
     """
     pairs = sorted(pairs)
     messages = (pair for pair in pairs if pair.source in message_sources)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from labse_tf.config import PretrainRun
-from labse_tf.errors import InputError
-from labse_tf.files.outputs import NO_SPACE, whole_file
+from labse_tf.errors import NO_SPACE, InputError
+from labse_tf.files.outputs import whole_file
 from labse_tf.model.encoder import build_encoder
 from labse_tf.model.protocol import EncoderNetwork
 from labse_tf.model.static_encoder import Subwords

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -36,57 +36,34 @@ def test_embed_what_cannot_be_read_or_written(capsys, tmp_path, model_dir):
     assert (tmp_path / "out.npy").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (lambda lines: [*lines[:100], "[other]", *lines[101:]], "[UNK]"),
-        (lambda lines: [*lines, lines[-1]], "already on line"),
-        (lambda lines: [*lines, "", "x"], "blank line"),
-        (lambda lines: [], "the file is empty"),
-    ],
-)
-def test_a_broken_vocabulary(capsys, tmp_path, config_file, vocab_file, change, problem):
-    vocabulary = tmp_path / "vocab.txt"
-    lines = change(vocab_file.read_text("utf-8").splitlines())
-    vocabulary.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    error = refused(
-        capsys, "train", config_file, "--run-dir", tmp_path / "run",
-        "--set", f"tokenizer.vocab_file={vocabulary}",
-    )  # fmt: skip
-    assert error.startswith(str(vocabulary)) and problem in error
-    assert files(tmp_path) == {"vocab.txt"}
-
-
-def test_a_wrong_configuration(capsys, tmp_path, config_file):
-    for command, override, problem in (
-        ("train", "train.learning_rate=1", "no key 'train.learning_rate'"),
-        ("pretrain", "pretrain.learning_rate=1", "no key 'pretrain.learning_rate'"),
-        ("train", "train.batch_size=soon", "'train.batch_size' is 'soon'"),
-        ("train", "encoder.num_attention_heads=3", "'encoder.num_attention_heads' is 3"),
-        ("train", "train.steps", "has no '='"),
-    ):
-        arguments = [command, config_file, "--run-dir", tmp_path / "run", "--set", override]
-        assert problem in refused(capsys, *arguments)
-    error = refused(capsys, "train", tmp_path / "none.yaml", "--run-dir", tmp_path / "run")
-    assert error.startswith(f"{tmp_path / 'none.yaml'}: no such configuration")
-    assert files(tmp_path) == set()
-
-
-@pytest.mark.parametrize(
-    "more, problem",
-    [
-        (["--strategy", "fast"], "no strategy 'fast'"),
-        (["--logical-cpus", "2"], "--logical-cpus does nothing"),
-        (["--strategy", "multi_worker"], "TF_CONFIG"),
-        (["--init", "/nowhere"], "is not a run dir"),
-    ],
-)
-def test_a_strategy_or_start_that_is_not_to_be_had(
-    capsys, monkeypatch, tmp_path, config_file, more, problem
-):
+def test_what_training_refuses(capsys, monkeypatch, tmp_path, config_file, vocab_file):
+    """A broken vocabulary, a wrong configuration, a strategy or start that is not there."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert problem in refused(capsys, "train", config_file, "--run-dir", tmp_path / "run", *more)
-    assert not (tmp_path / "run" / "config.yaml").exists()
+    vocabulary, run_dir = tmp_path / "vocab.txt", tmp_path / "run"
+    vocabulary.write_text(f"{vocab_file.read_text('utf-8')}\nx\n", "utf-8")
+    own = f"--set tokenizer.vocab_file={vocabulary}"
+    for command, options, problem in (
+        ("train", own, f"{vocabulary}:"),
+        ("train", "--set train.learning_rate=1", "no key 'train.learning_rate'"),
+        ("pretrain", "--set pretrain.learning_rate=1", "no key 'pretrain.learning_rate'"),
+        ("train", "--set train.batch_size=soon", "'train.batch_size' is 'soon'"),
+        ("train", "--set encoder.num_attention_heads=3", "'encoder.num_attention_heads' is 3"),
+        ("train", "--set train.steps", "has no '='"),
+    ):
+        arguments = [command, config_file, "--run-dir", run_dir, *options.split()]
+        assert problem in refused(capsys, *arguments)
+    error = refused(capsys, "train", tmp_path / "none.yaml", "--run-dir", run_dir)
+    assert error.startswith(f"{tmp_path / 'none.yaml'}: no such configuration")
+    assert files(tmp_path) == {"vocab.txt"}
+    for options, problem in (
+        ("--strategy fast", "no strategy 'fast'"),
+        ("--logical-cpus 2", "--logical-cpus does nothing"),
+        ("--strategy multi_worker", "TF_CONFIG"),
+        ("--init /nowhere", "is not a run dir"),
+    ):
+        arguments = ["train", config_file, "--run-dir", run_dir, *options.split()]
+        assert problem in refused(capsys, *arguments)
+    assert not (run_dir / "config.yaml").exists()
 
 
 def test_folders_that_cannot_be_used(capsys, tmp_path, config_file, trained_run, bitext_dir):
@@ -152,19 +129,19 @@ def test_embed_writes_a_row_a_line(capsys, tmp_path, model_dir, labse):
     np.testing.assert_array_equal(np.load(out), found)
 
 
-def test_eval_prints_a_table_and_writes_json(capsys, tmp_path, model_dir, bitext_dir):
-    out = tmp_path / "out.json"
-    options = ("--baseline", "tfidf", "--max-candidates", 20, "--out", out)
-    command = ("eval", "retrieval", model_dir, "--data", bitext_dir, *options)
-    status, table, _ = run(capsys, *command)
-    assert status == 0
-    result = json.loads(out.read_text("utf-8"))
-    assert set(result["languages"]) == {"ar", "de", "fr", "ja", "ru", "th"}
-    assert all(scores["pairs"] == 20 for scores in result["languages"].values())
-    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[1:]}
-    scores = result["languages"] | {"average": result["average"]}
-    assert set(rows) == set(scores)
-    for name, cells in rows.items():
-        pairs = [scores[name][system] for system in ("model", "tfidf")]
-        shares = [pair[way] for pair in pairs for way in ("to_english", "from_english")]
-        assert cells[-4:] == [f"{100 * share:.1f}" for share in shares]
+TEXT = "Hôm nay trời đẹp quá!\n안녕하세요 여러분\nL'élève a déjà reçu\nガラスがぱりん\n"
+
+
+def test_lines_are_embedded_in_one_form_of_unicode(capsys, tmp_path, caplog):
+    def embed(form, *more):
+        text, out = tmp_path / f"{form}.txt", tmp_path / f"{form}{len(more)}.npy"
+        text.write_text(unicodedata.normalize(form, TEXT), "utf-8")
+        encoder = "hashed_encoders:HashedCharacters"
+        assert run(capsys, "embed", encoder, text, "--out", out, *more)[0] == 0
+        return np.load(out)
+
+    expected = embed("NFC")
+    assert "--normalize" not in caplog.text
+    assert not np.allclose(embed("NFD"), expected)
+    assert caplog.text.count("--normalize") == 1
+    np.testing.assert_array_equal(embed("NFD", "--normalize", "NFC"), expected)

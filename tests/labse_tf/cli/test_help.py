@@ -99,18 +99,10 @@ def test_a_table_of_options():
     --out FILE!
     """
     add_options(parser, table)
-    args = parser.parse_args(
-        ["one", "two", "--rate", "0.5", "--span", "1", "2", "--no-sort", "--out", "x"]
-    )
-    assert vars(args) == {
-        "files": ["one", "two"],
-        "per_kind": 3,
-        "rate": 0.5,
-        "kind": "a",
-        "span": ["1", "2"],
-        "sort": False,
-        "quiet": False,
-        "out": "x",
+    words = ["one", "two", "--rate", "0.5", "--span", "1", "2", "--no-sort", "--out", "x"]
+    assert vars(parser.parse_args(words)) == {
+        **{"files": ["one", "two"], "per_kind": 3, "rate": 0.5, "kind": "a", "span": ["1", "2"]},
+        **{"sort": False, "quiet": False, "out": "x"},
     }
     text = " ".join(parser.format_help().split())
     assert "to read, one or several" in text and "how many (default: 3)" in text

@@ -41,21 +41,18 @@ def parsers():
     yield from (parser_of(("eval",), task) for task in task_names())
 
 
-def test_only_these_options_hold_no_path():
-    actions = [action for parser in parsers() for action in parser._actions]
-    texts = {name for one in actions if one.type is str for name in one.option_strings}
-    assert texts == TEXTS_ONLY
-    assert all(one.option_strings for one in actions if one.type is str)
-
-
-def test_every_other_argument_refuses_urls(capsys, tmp_path, monkeypatch):
+def test_only_these_options_hold_no_path_and_all_others_refuse_urls(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    texts = set()
     for parser in parsers():
         for action in parser._actions:
+            if action.type is str:
+                texts |= {*action.option_strings} or {action.dest}
             if action.nargs == 0 or action.type is not None or action.choices:
                 continue
             with pytest.raises(argparse.ArgumentError, match="abfs:// is not supported; give a"):
                 parser._get_values(action, [URL] * (action.nargs if action.nargs == 2 else 1))
+    assert texts == TEXTS_ONLY
     for words in (("embed",), ("corpus", "filter-bitext"), ("eval", "compare")):
         said = refused(capsys, *words, URL)
         assert said.startswith("argument ") and "the scheme abfs:// is not supported" in said
@@ -93,10 +90,7 @@ def test_file_urls_are_local_paths(vocab_file, monolingual_dir, capsys, tmp_path
     assert out.read_bytes() and [path.name for path in tmp_path.iterdir()] == ["a folder"]
     said = refused(capsys, "verify", "file://host/model")
     assert said.startswith("argument MODEL_DIR: file://host/model: is not a file on this machine")
-
-
-def test_text_that_is_no_path_may_be_a_url(capsys):
-    """A licence is often named by its URL, a TPU by its address: the next fault is found."""
+    # Text that is no path may be a URL: the next fault is found.
     arguments = ["--out", "model", "--licence", "https://creativecommons.org/licenses/by/4.0/"]
     assert refused(capsys, "export", "no-run", *arguments).startswith("no-run: is not a run dir")
     arguments = ["--run-dir", "run", "--tpu", "grpc://10.0.0.2:8470"]
@@ -158,19 +152,3 @@ def test_corpora_and_other_files_may_be_in_stores(tmp_path):
     file.write_text("train:\n  bitext: [file:///a%20b, c]\n", "utf-8")
     config = load_config(file.as_uri(), ["tokenizer.vocab_file=file:///v%C3%A9.txt"])
     assert (config.tokenizer.vocab_file, config.train.bitext) == ("/vé.txt", ["/a b", "c"])
-
-
-def test_refused_before_anything_is_written(config_file, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "urls.yaml").write_text(f"tokenizer: {{vocab_file: '{URL}'}}\n", "utf-8")
-    vocabulary = f"--set tokenizer.vocab_file={URL}"
-    for command in (
-        f"pretrain {config_file} --run-dir run --set pretrain.held_out=[{URL}]",
-        f"train {config_file} --run-dir run --set train.evaluate=[{URL}]",
-        f"distill {config_file} --teacher x --run-dir run --set train.dev=[{URL}]",
-        f"corpus train-cds --noisy x --trusted x --run-dir run {vocabulary}",
-        "demo --config urls.yaml",
-        f"demo --out {URL}",
-    ):
-        assert "the scheme abfs:// is not supported" in refused(capsys, *command.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["urls.yaml"]

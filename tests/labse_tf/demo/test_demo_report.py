@@ -44,26 +44,17 @@ def accuracies():
     return evaluation, table
 
 
-def sentences_and_vectors():
+def write(destination, accuracies):
     """Three messages in all languages of CODES; each message has an axis of its own."""
     sentences = [
         Sentence(f"{ATTACK} {code} {group}", code, group) for group in range(3) for code in CODES
     ]
     groups = [sentence.group for sentence in sentences]
     vectors = np.eye(8)[groups] + 0.1 * np.random.default_rng(0).normal(size=(len(groups), 8))
-    return sentences, vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def write(destination, accuracies):
-    sentences, vectors = sentences_and_vectors()
-    write_report(
-        evaluation=accuracies[0],
-        table=accuracies[1],
-        sentences=sentences,
-        vectors=vectors,
-        facts={"Training pairs": "474,014 in 107 <languages>"},
-        destination=destination,
-    )
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    facts = {"Training pairs": "474,014 in 107 <languages>"}
+    results = {"evaluation": accuracies[0], "table": accuracies[1], "facts": facts}
+    write_report(**results, sentences=sentences, vectors=vectors, destination=destination)
     return destination.read_text("utf-8")
 
 
@@ -130,11 +121,7 @@ def test_sentences_are_the_messages_in_most_languages(tmp_path):
         with gzip.open(tmp_path / f"{code}.tsv.gz", "wt", encoding="utf-8") as file:
             file.writelines(f"{english}\t{foreign}\n" for english, foreign in rows)
     # The same message with a full stop is one; the one like it in wording is passed over.
-    assert choose_sentences(tmp_path, messages=2) == [
-        Sentence("Open the door", "en", 0),
-        Sentence("Tür auf", "de", 0),
-        Sentence("Ouvrez", "fr", 0),
-        Sentence("Откройте", "ru", 0),
-        Sentence("Save this page now", "en", 1),
-        Sentence("Sichern", "de", 1),
-    ]
+    door = {"en": "Open the door", "de": "Tür auf", "fr": "Ouvrez", "ru": "Откройте"}
+    chosen = [door, {"en": "Save this page now", "de": "Sichern"}]
+    expected = [(text, code, n) for n, one in enumerate(chosen) for code, text in one.items()]
+    assert choose_sentences(tmp_path, messages=2) == expected

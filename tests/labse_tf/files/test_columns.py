@@ -60,32 +60,27 @@ def test_every_reader_knows_the_columns_before_the_texts(tmp_path, layout):
     parts = divide([describe(str(path))], 30)
     records = [record for part in parts for record in records_of_part(part)]
     assert [tuple(record[:2]) for record in records] == PAIRS
-
-
-def test_the_order_in_the_name_counts_behind_scores(tmp_path):
-    path = tmp_path / "WikiMatrix.de-en.tsv"
-    path.write_text(table("wikimatrix", [pair[::-1] for pair in PAIRS]), "utf-8")
+    # The order in the name counts behind scores.
+    path = path.rename(tmp_path / "WikiMatrix.de-en.tsv")
+    path.write_text(table(layout, [pair[::-1] for pair in PAIRS]), "utf-8")
     assert [tuple(row[:2]) for row in read_file(describe(str(path)))] == PAIRS
 
 
 def test_score_reads_what_mine_writes(tmp_path, capsys):
     """And its own output, whose first column is a score likewise."""
-    for name, side in (("en", 0), ("de", 1)):
-        lines = "".join(f"{pair[side]}\n" for pair in PAIRS)
-        (tmp_path / f"{name}.txt").write_text(lines, "utf-8")
-    mined = tmp_path / "pairs.tsv"
-    sides = [str(tmp_path / "en.txt"), str(tmp_path / "de.txt")]
+    sides = [tmp_path / "en.txt", tmp_path / "de.txt"]
+    for path, texts_of_side in zip(sides, zip(*PAIRS, strict=True), strict=True):
+        path.write_text("\n".join(texts_of_side), "utf-8")
+    mined, plain = tmp_path / "pairs.tsv", tmp_path / "plain.tsv"
     assert run(capsys, "mine", ENCODER, *sides, "--out", mined)[0] == 0
     rows = [line.split("\t") for line in mined.read_text("utf-8").splitlines()]
-    plain = tmp_path / "plain.tsv"
     plain.write_text("".join("\t".join(row[1:]) + "\n" for row in rows), "utf-8")
     scores = []
     for name in (plain, mined):
         out = tmp_path / f"{name.stem}.scored"
         assert run(capsys, "score", ENCODER, name, "--out", out)[0] == 0
         scores.append([line.split("\t")[0] for line in out.read_text("utf-8").splitlines()])
-    assert len(scores[0]) == len(rows) > 0
-    assert scores[0] == scores[1]
+    assert scores[0] == scores[1] and len(scores[0]) == len(rows) > 0
 
 
 def test_other_columns_are_refused_but_a_pair_of_numbers_is_a_pair(tmp_path):
@@ -124,6 +119,8 @@ def test_marks_and_line_ends(tmp_path, end, mark):
     pairs = [(text, f"{text}!") for text in SENTENCES]
     assert [row[1:] for row in read_pairs(tsv)] == pairs
     assert [tuple(record[:2]) for record in read_file(describe(str(tsv)))] == pairs
+    rows = read_columns(tsv, ("label", "text"))
+    assert [tuple(row) for row in rows] == pairs
     (tmp_path / "N.de-en.de").write_bytes(path.read_bytes())
     for read in (read_file, lambda file: itertools.chain(*texts.columns(file))):
         rows = [tuple(row[:2]) for row in read(describe(str(other)))]
@@ -191,30 +188,22 @@ def test_rows_of_others(tmp_path, extension):
 
 
 @EACH
-def test_a_row_of_several_translations(tmp_path, extension):
+def test_rows_of_several_translations_of_english_alone_and_of_others(tmp_path, extension):
     path = tmp_path / f"all.{extension}"
+    file = describe(str(path))._replace(kind=BITEXT)
     rows = [
         {"translation": {"en": "Water.", "de": "Wasser.", "ja": "水。"}},
         {"translation": {"en": "Fire.", "de": "Feuer.", "ja": None}},
+        # Without English, all pairs of a row are lost, which is said.
+        {"translation": {"en": None, "de": "Luft.", "ja": "空。"}},
     ]
-    if extension == "jsonl":
-        del rows[1]["translation"]["ja"]
-    write_rows(path, rows)
     expected = [("Fire.", "Feuer.", "de"), ("Water.", "Wasser.", "de"), ("Water.", "水。", "ja")]
-    assert sorted(read_file(describe(str(path))._replace(kind=BITEXT))) == expected
-    # Without English, all pairs of a row are lost, which is said.
-    write_rows(path, [*rows, {"translation": {"en": None, "de": "Luft.", "ja": "空。"}}])
-    found = list(records_and_errors(describe(str(path))._replace(kind=BITEXT)))
+    write_rows(path, rows[:2])
+    assert sorted(read_file(file)) == expected
+    write_rows(path, rows)
+    found = list(records_and_errors(file))
     assert sorted(one for one in found if not isinstance(one, InputError)) == expected
     assert [("'en'" in str(one)) for one in found if isinstance(one, InputError)] == [True, True]
-
-
-@EACH
-def test_a_row_of_english_and_english_is_refused_and_one_without_keeps_its_code(
-    tmp_path, extension
-):
-    path = tmp_path / f"x.{extension}"
-    file = describe(str(path))._replace(kind=BITEXT)
     for code in ("en", "en-US", "eng_Latn"):
         write_rows(path, [{"src_raw": "a", "tgt_raw": "b", "language_code": code}])
         with pytest.raises(InputError) as caught:
@@ -238,10 +227,3 @@ def test_a_line_that_is_no_record(tmp_path, line):
     records = records_and_errors(describe(str(path)))
     good = [record for record in records if not isinstance(record, InputError)]
     assert good == [("eins", "de"), ("zwei", "de")]
-
-
-def test_a_mark_makes_no_new_class(tmp_path):
-    path = tmp_path / "en.train.tsv"
-    path.write_text("\ufeffgood\tOne.\ngood\tTwo.\n\ufeffbad\t\ufeffThree.\n", "utf-8")
-    rows = read_columns(path, ("label", "text"))
-    assert [tuple(row) for row in rows] == [("good", "One."), ("good", "Two."), ("bad", "Three.")]

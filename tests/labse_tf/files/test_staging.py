@@ -29,19 +29,6 @@ def content(url):
     return {name: stores.read(f"{url}{name}") for name in stores.list_files(url)}
 
 
-def test_an_input_is_fetched_and_followed(url):
-    stores.write(f"{url}/de/a.txt", "Flüsse\n")
-    stores.write(f"{url}/b.txt", "b")
-    copy = Mirror(url).path
-    assert input_path(f"{url}/") == str(copy) + "/"
-    assert (copy / "de" / "a.txt").read_text("utf-8") == "Flüsse\n"
-    stores.write(f"{url}/de/a.txt", "สวัสดี")
-    stores.remove(f"{url}/b.txt")
-    input_path(url)
-    assert (copy / "de" / "a.txt").read_text("utf-8") == "สวัสดี"
-    assert not (copy / "b.txt").exists()
-
-
 def test_a_file_brings_what_belongs_to_it(url):
     """Vectors their calibration, an encoder its model dir."""
     for name in ("v.npy", "v.npy.calibration.json", "v.npy.other"):
@@ -67,37 +54,28 @@ def test_paths_of_this_machine_and_of_no_store(url, tmp_path):
         input_path("file://elsewhere/a")
 
 
-def test_an_output_is_sent_when_it_is_complete(url):
+def test_an_output_is_sent_when_it_is_complete_its_markers_last(url, monkeypatch):
     path = Mirror(url).path
     assert output_path(url) == str(path)
-    path.mkdir(parents=True)
-    (path / "model.json").write_text("{}")
-    (path / "a.partial").write_text("half")
-    assert content(url) == {}
-    staging.publish()
-    assert content(url) == {"/model.json": "{}"}
-    (path / "model.json").unlink()
-    (path / "b").write_text("b")
-    staging.publish()
-    assert content(url) == {"/b": "b"}
-
-
-def test_markers_are_sent_last(url, monkeypatch):
-    path = Mirror(url).path
-    output_path(url)
-    for name in ("checkpoints/checkpoint", "config.yaml", "model.json", "z", "checkpoints/ckpt-1"):
+    names = ("checkpoints/checkpoint", "config.yaml", "model.json", "z", "checkpoints/ckpt-1")
+    for name in (*names, "a.partial"):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(name)
-    sent = []
-    send = stores.send
+    sent, send = [], stores.send
 
     def note(link, target):
         sent.append(target.removeprefix(f"{url}/"))
         send(link, target)
 
     monkeypatch.setattr(stores, "send", note)
+    assert content(url) == {}
     staging.publish()
-    assert sent[:2] == ["checkpoints/ckpt-1", "z"] and len(sent) == 5
+    assert sent[:2] == ["checkpoints/ckpt-1", "z"] and sorted(sent) == sorted(names)
+    for name in names[:-1]:
+        (path / name).unlink()
+    (path / "b").write_text("b")
+    staging.publish()
+    assert content(url) == {"/b": "b", "/checkpoints/ckpt-1": "checkpoints/ckpt-1"}
 
 
 def test_overwriting_replaces_all_when_it_is_sent_and_what_was_not_sent_is_kept(url):
@@ -183,31 +161,34 @@ def test_a_file_that_changes_while_it_is_sent_is_sent_again(url):
 
 
 def test_only_what_has_changed_is_copied_again(url, monkeypatch):
+    """And what is gone in the store goes here."""
+
     def stamp(file):
         text = stores.read(file)
         return len(text), 1 + zlib.crc32(text.encode())
 
     # TensorFlow's memory knows no times.
     monkeypatch.setattr(stores, "stamp_of", stamp)
-    for name in "ab":
-        stores.write(f"{url}/{name}", name)
-    copied = []
-    fetch = stores.fetch
+    stores.write(f"{url}/de/a", "Flüsse")
+    stores.write(f"{url}/b", "b")
+    copied, fetch, path = [], stores.fetch, Mirror(url).path
     monkeypatch.setattr(stores, "fetch", lambda *names: (copied.append(names[0]), fetch(*names)))
+    assert input_path(f"{url}/") == f"{path}/"
+    assert copied == [f"{url}/b", f"{url}/de/a"]
+    assert (path / "de" / "a").read_text("utf-8") == "Flüsse"
     input_path(url)
-    assert copied == [f"{url}/a", f"{url}/b"]
+    stores.write(f"{url}/b", "สวัสดี")
+    stores.remove(f"{url}/de/a")
     input_path(url)
-    stores.write(f"{url}/b", "other")
-    input_path(url)
-    assert copied[2:] == [f"{url}/b"]
+    assert copied[2:] == [f"{url}/b"] and (path / "b").read_text("utf-8") == "สวัสดี"
+    assert not (path / "de" / "a").exists()
     # What this process sends need not come back.
     output_path(url)
-    (Mirror(url).path / "c").write_text("c")
+    (path / "c").write_text("c")
     staging.publish()
     input_path(url)
     assert stores.read(f"{url}/c") == "c" and len(copied) == 3
-    facts = json.loads((Mirror(url).path.parents[1] / "same.json").read_text())
-    assert sorted(facts) == ["/a", "/b", "/c"]
+    assert sorted(json.loads((path.parents[1] / "same.json").read_text())) == ["/b", "/c"]
 
 
 def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch):

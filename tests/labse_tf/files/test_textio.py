@@ -14,12 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labse_tf.errors import InputError
-from labse_tf.files.textio import (
-    lines_of_stream,
-    open_to_write,
-    read_lines,
-    read_pairs,
-)
+from labse_tf.files.textio import lines_of_stream, open_to_write, read_lines, read_pairs
 
 COMPRESS = {
     "": bytes,
@@ -64,6 +59,13 @@ LINES = {
 def test_lines(tmp_path, extension):
     for text, lines in LINES.items():
         assert list(read_lines(put(tmp_path, text, extension))) == list(enumerate(lines, start=1))
+    # 3 MB: lines and characters of several bytes are cut by the chunks that are read.
+    lines = [f"{number} {'ไทย' * (number % 50)}" for number in range(18_000)]
+    path = tmp_path / f"long.txt{extension}"
+    with open_to_write(tmp_path / "a.partial", name=path) as file:
+        file.write("\n".join(lines))
+    (tmp_path / "a.partial").rename(path)
+    assert [line for _, line in read_lines(path)] == lines
 
 
 @settings(max_examples=30)
@@ -78,14 +80,6 @@ def test_any_lines_come_back(lines, extension, end):
     data = COMPRESS[extension]("".join(line + end for line in lines).encode("utf-8"))
     found = list(lines_of_stream(io.BytesIO(data), f"stdin{extension}"))
     assert found == list(enumerate(lines, start=1))
-
-
-@EACH
-def test_lines_across_chunks(tmp_path, extension):
-    """3 MB: lines and characters of several bytes are cut by the chunks that are read."""
-    lines = [f"{number} {'ไทย' * (number % 50)}" for number in range(18_000)]
-    path = put(tmp_path, "\n".join(lines), extension)
-    assert [line for _, line in read_lines(path)] == lines
 
 
 @EACH
@@ -138,15 +132,6 @@ def test_a_long_window_of_zstd(tmp_path):
     assert [line for _, line in read_lines(path)] == ["Guten Morgen.", "สวัสดี"]
 
 
-@EACH
-def test_what_is_written_is_packed_as_its_name_tells(tmp_path, extension):
-    path = tmp_path / f"a.txt{extension}"
-    with open_to_write(tmp_path / "a.partial", name=path) as file:
-        file.write("แมว\nقطة\n")
-    (tmp_path / "a.partial").rename(path)
-    assert list(read_lines(path)) == [(1, "แมว"), (2, "قطة")]
-
-
 def test_pairs(tmp_path):
     text = "Hello\tHallo\n Bye \t Tschüs \tignored\t\r\nx\u2028y\tz"
     found = [(1, "Hello", "Hallo"), (2, "Bye", "Tschüs"), (3, "x\u2028y", "z")]
@@ -162,12 +147,9 @@ def test_pairs(tmp_path):
     ):
         error = refused(read_pairs, put(tmp_path, text, name="de.tsv"))
         assert error.line == line and problem in error.problem
-
-
-def test_pairs_before_a_damaged_place_are_read(tmp_path):
-    """Even if it lies within the first lines, which tell the columns."""
+    # Pairs before a damaged place are read, even within the first lines, which tell the columns.
     lines = "".join(f"{number} cats\t{number} Katzen\n" for number in range(5))
-    path = tmp_path / "de.tsv.gz"
+    path = tmp_path / "cut.tsv.gz"
     path.write_bytes(gzip.compress(lines.encode())[:-12])
     pairs = read_pairs(path)
     assert next(pairs)[1:] == ("0 cats", "0 Katzen")

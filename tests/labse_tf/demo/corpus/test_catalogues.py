@@ -2,6 +2,7 @@
 
 import polib
 import pytest
+from polib import POEntry
 
 from labse_tf.demo.corpus.sources import (
     MANY,
@@ -23,75 +24,68 @@ RUSSIAN = (
 )
 
 
-def write_catalogue(path, entries, plural_forms=None):
-    catalogue = polib.POFile()
-    catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
-    if plural_forms:
-        catalogue.metadata["Plural-Forms"] = plural_forms
-    catalogue.extend(entries)
-    (catalogue.save_as_mofile if path.suffix == ".mo" else catalogue.save)(str(path))
-    return path
+@pytest.fixture
+def read(tmp_path):
+    """Returns what is read of a catalogue with these entries."""
 
+    def read(name, entries, plural_forms=None):
+        catalogue = polib.POFile()
+        catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
+        if plural_forms:
+            catalogue.metadata["Plural-Forms"] = plural_forms
+        catalogue.extend(entries)
+        path = tmp_path / name
+        (catalogue.save_as_mofile if path.suffix == ".mo" else catalogue.save)(str(path))
+        return [tuple(raw) for raw in read_raw_pairs(path)]
 
-def read(path):
-    return [tuple(raw) for raw in read_raw_pairs(path)]
+    return read
 
 
 def counted(*forms):
-    return polib.POEntry(
-        msgid="%d page", msgid_plural="%d pages", msgstr_plural=dict(enumerate(forms))
-    )
+    return POEntry(msgid="%d page", msgid_plural="%d pages", msgstr_plural=dict(enumerate(forms)))
 
 
-def test_plural_forms_are_those_of_the_numbers(tmp_path):
+def test_plural_forms_are_those_of_the_numbers(read):
     entry = counted("%d страница", "%d страницы", "%d страниц")
-    for suffix in (".mo", ".po"):
-        path = write_catalogue(tmp_path / f"a{suffix}", [entry], RUSSIAN)
-        assert read(path) == [("%d page", "%d страница", ONE), ("%d pages", "%d страниц", MANY)]
+    for name in ("a.mo", "a.po"):
+        expected = [("%d page", "%d страница", ONE), ("%d pages", "%d страниц", MANY)]
+        assert read(name, [entry], RUSSIAN) == expected
     # A language without plural gives the plural alone.
-    path = write_catalogue(tmp_path / "a.mo", [counted("%d頁")], "nplurals=1; plural=0;")
-    assert read(path) == [("%d pages", "%d頁", MANY)]
+    found = read("a.mo", [counted("%d頁")], "nplurals=1; plural=0;")
+    assert found == [("%d pages", "%d頁", MANY)]
+    # Without a rule, plurals are left out.
+    entries = [counted("a", "b"), POEntry(msgid="Save", msgstr="Сохранить")]
+    for rule in (None, "nplurals=INTEGER; plural=EXPRESSION;"):
+        assert read("a.mo", entries, rule) == [("Save", "Сохранить", MANY)]
 
 
-@pytest.mark.parametrize("rule", [None, "nplurals=INTEGER; plural=EXPRESSION;"])
-def test_plurals_without_a_rule_are_left_out(tmp_path, rule):
-    entries = [counted("a", "b"), polib.POEntry(msgid="Save", msgstr="Сохранить")]
-    path = write_catalogue(tmp_path / "a.mo", entries, rule)
-    assert read(path) == [("Save", "Сохранить", MANY)]
-
-
-def test_the_english_of_identifiers_stands_in_the_comment(tmp_path):
+def test_the_english_of_identifiers_stands_in_the_comment(read):
     entries = [
-        polib.POEntry(msgid="label_a", msgstr="А", comment='Default: "Say \\"a\\" now"'),
-        polib.POEntry(msgid="label_b", msgstr="Б", comment='Default: "Two\nlines"'),
-        polib.POEntry(msgid="label_c", msgstr="В"),
-        polib.POEntry(msgid="Good day", msgstr="Добрый день"),
+        POEntry(msgid="label_a", msgstr="А", comment='Default: "Say \\"a\\" now"'),
+        POEntry(msgid="label_b", msgstr="Б", comment='Default: "Two\nlines"'),
+        POEntry(msgid="label_c", msgstr="В"),
+        POEntry(msgid="Good day", msgstr="Добрый день"),
     ]
-    assert read(write_catalogue(tmp_path / "a.po", entries)) == [
-        ('Say "a" now', "А", MANY),
-        ("Two\nlines", "Б", MANY),
-        ("Good day", "Добрый день", MANY),
-    ]
+    found = [('Say "a" now', "А"), ("Two\nlines", "Б"), ("Good day", "Добрый день")]
+    assert read("a.po", entries) == [(*pair, MANY) for pair in found]
 
 
-def test_what_gives_nothing(tmp_path):
-    """Fuzzy and obsolete entries; malformed catalogues."""
+def test_fuzzy_and_obsolete_entries_and_malformed_catalogues_give_nothing(read, tmp_path):
     entries = [
-        polib.POEntry(msgid="One thing", msgstr="Один", flags=["fuzzy"]),
-        polib.POEntry(msgid="Two things", msgstr="Два", obsolete=True),
+        POEntry(msgid="One thing", msgstr="Один", flags=["fuzzy"]),
+        POEntry(msgid="Two things", msgstr="Два", obsolete=True),
     ]
-    assert read(write_catalogue(tmp_path / "a.po", entries)) == []
+    assert read("a.po", entries) == []
     for name in ("broken.po", "broken.mo"):
         (tmp_path / name).write_text("This is no catalogue.\n")
-        assert read(tmp_path / name) == []
+        assert list(read_raw_pairs(tmp_path / name)) == []
 
 
 def test_languages_are_the_papers_and_english_is_left_out():
     files = list_files(SOURCE_OF["Django"])
     languages = {path.parent.parent.name: code for path, code in files}
     assert languages["zh_Hant"] == languages["zh_Hans"] == "zh"
-    assert languages["sr_Latn"] == "sr" and languages["nb"] == "no"
-    assert languages["br"] is None
+    assert languages["sr_Latn"] == "sr" and languages["nb"] == "no" and languages["br"] is None
     assert not {"en", "en_GB", "en_AU"} & set(languages)
     # Provinces are not read.
     domains = {path.name for path, _ in list_files(SOURCE_OF["pycountry"])}
@@ -101,10 +95,8 @@ def test_languages_are_the_papers_and_english_is_left_out():
 def test_names_of_cldr():
     # Following an alias changes data that Babel shares between its locales.
     months = {"az": "avqust", "de": "august", "es": "agosto", "sw": "agosti"}
-    found = {
-        locale: {raw.english: raw.foreign for raw in read_raw_pairs(locale)} for locale in months
-    }
-    assert {locale: names["August"].casefold() for locale, names in found.items()} == months
+    found = {code: {raw.english: raw.foreign for raw in read_raw_pairs(code)} for code in months}
+    assert {code: names["August"].casefold() for code, names in found.items()} == months
     assert (found["sw"]["Germany"], found["sw"]["Croatian"]) == ("Ujerumani", "Kikorasia")
 
 
