@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from text_files import write_lines
 
 # A job server inside the process and a worker that it sends work to: no direct runner.
 PORTABLE = ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"]
@@ -31,13 +32,19 @@ def test_the_direct_runner_is_silent_whatever_it_is_called(labse, options, broke
 
 
 def test_another_runner_tells_of_its_job_and_what_went_wrong_in_a_worker(labse, broken, tmp_path):
-    result = labse("vocab", "build", broken, "--out", tmp_path / "vocab.txt", "--", *PORTABLE)
-    assert (result.returncode, result.stdout) == (2, "")
-    lines = result.stderr.splitlines()
-    states = [line.split()[-1] for line in lines if line.startswith("Job state changed to ")]
-    assert states == ["STOPPED", "STARTING", "RUNNING", "FAILED"]
+    text = write_lines(tmp_path / "fr.txt", ["Bonjour", "Bonne nuit"])
+    states = {}
+    for path in (text, broken):
+        out = tmp_path / f"{path.stem}.vocab"
+        result = labse("vocab", "build", path, "--out", out, "--", *PORTABLE)
+        lines = result.stderr.splitlines()
+        start = "Job state changed to "
+        states[path] = [line.split()[-1] for line in lines if line.startswith(start)]
+        assert result.stdout == "" and result.returncode == (0 if path == text else 2)
+        # Dozens of lines of how Beam reads our annotations would bury these.
+        assert not [line for line in lines if "type hint" in line]
+    assert states[text] == ["STOPPED", "STARTING", "RUNNING", "DONE"]
+    assert states[broken][-1] == "FAILED"
     assert "Traceback (most recent call last):" in lines
-    # Dozens of lines of how Beam reads our annotations would bury these.
-    assert not [line for line in lines if "type hint" in line]
     # And the last line is still for the user.
     assert lines[-1].startswith(f"labse: error: {broken}:2: invalid UTF-8")
