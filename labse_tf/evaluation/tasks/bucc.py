@@ -24,7 +24,6 @@ from labse_tf.evaluation.bitext import weighted_scores
 from labse_tf.evaluation.result import Column, Part, Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns, side_of
-from labse_tf.progress import Progress
 from labse_tf.retrieval.mining import MARGINS, RETRIEVALS, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import nearest, nearest_both
 
@@ -141,8 +140,7 @@ def score_corpora(
 
     `gold`: int64 `[pairs, 2]`, indices of source and target; no repeated pairs.
     """
-    with Progress("search", total=len(sources), unit="sentence") as progress:
-        forward, backward = nearest_both(sources, targets, neighbours, on_progress=progress.update)
+    forward, backward = nearest_both(sources, targets, neighbours)
     keys = gold[:, 0] * len(targets) + gold[:, 1]
     mining: dict[str, dict[str, Any]] = {margin: {} for margin in MARGINS}
     for margin, retrieval in itertools.product(MARGINS, RETRIEVALS):
