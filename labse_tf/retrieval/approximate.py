@@ -19,6 +19,7 @@ import faiss
 import numpy as np
 import scipy.sparse
 
+from labse_tf.progress import Progress
 from labse_tf.retrieval.codes import Coder, code_all
 from labse_tf.retrieval.neighbours import (
     FEWEST_CODED,
@@ -84,16 +85,18 @@ def make_lists(
     k: int,
     *,
     recall: float,
-    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Lists:
     """Sorts targets `[m, dim]` into lists and chooses the lists of each source `[n, dim]`.
 
     They are enough to find the share `recall`, 0 to 1, of the k neighbours, and of the nearest
-    alone. `on_progress` is called with the number of vectors done since the last call.
+    alone. Progress is on stderr.
     """
-    of_targets = _assign(targets, centroids, 1, on_progress)[:, 0]
-    probes = _probes(sources, targets, of_targets, centroids, k, recall)
-    return Lists(_assign(sources, centroids, probes, on_progress), of_targets, len(centroids))
+    total = sources.shape[0] + targets.shape[0]
+    with Progress("assign to lists", total=total, unit="vector") as progress:
+        of_targets = _assign(targets, centroids, 1, progress)[:, 0]
+        probes = _probes(sources, targets, of_targets, centroids, k, recall)
+        of_sources = _assign(sources, centroids, probes, progress)
+    return Lists(of_sources, of_targets, len(centroids))
 
 
 def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -> Iterator[int]:
@@ -189,7 +192,7 @@ def _sample(vectors: ArrayLike, count: int, seed: int) -> np.ndarray:
 
 
 def _assign(
-    vectors: ArrayLike, centroids: np.ndarray, count: int, on_progress: Callable[[int], None]
+    vectors: ArrayLike, centroids: np.ndarray, count: int, progress: Progress
 ) -> np.ndarray:
     """Returns int32 `[n, count]`: the nearest centroids of each vector, the very nearest first."""
     assigned = np.empty((vectors.shape[0], count), np.int32)
@@ -204,7 +207,7 @@ def _assign(
             # The nearest centroid, whose product was just set to inf, comes last.
             others = np.argpartition(found, (last, len(centroids) - 1), axis=1)
             part[:, 1:] = others[:, last:-1]
-        on_progress(len(found))
+        progress.update(len(found))
 
     with threads() as pool:
         list(pool.map(assign, range(0, vectors.shape[0], _ROWS_PER_BLOCK)))

@@ -14,14 +14,7 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import (
-    check_free_file,
-    describe_files,
-    describe_model,
-    full_disk_said,
-    whole_file,
-    work_folder,
-)
+from labse_tf.files import outputs
 from labse_tf.files.textio import open_to_write, read_lines
 from labse_tf.retrieval.mining import Pairs, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import Neighbours
@@ -101,14 +94,14 @@ def search_sides(
         | {
             "neighbours": options.neighbours,
             "dim": options.dim,
-            "vectors": [describe_files(Path(path)) for path in embeddings or ()],
-            "rescore": [describe_files(Path(path)) for path in rescore or ()],
-            "model": None if embeddings else describe_model(str(model)),
+            "vectors": [outputs.describe_files(Path(path)) for path in embeddings or ()],
+            "rescore": [outputs.describe_files(Path(path)) for path in rescore or ()],
+            "model": None if embeddings else outputs.describe_model(str(model)),
         }
     )
     with (
-        full_disk_said(out, remedy=GO_ON),
-        work_folder(out, settings, overwrite=overwrite) as folder,
+        outputs.full_disk_said(out, remedy=GO_ON),
+        outputs.work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         if embeddings:
             vectors = open_sides(sides, embeddings)
@@ -153,14 +146,14 @@ def mine(
     options = options or Options()
     if rescore and not embeddings:
         raise InputError("--rescore without --embeddings", remedy="add the vectors to search with")
-    out = check_free_file(out, overwrite=overwrite)
+    out = outputs.check_free_file(out, overwrite=overwrite)
     files = {"source": source, "target": target}
     sides = [distinct((line for _, line in read_lines(file)), file) for file in files.values()]
     gold_pairs = read_gold(gold, sides) if gold else None
     with search_sides(
         sides,
         out,
-        {name: describe_files(Path(file)) for name, file in files.items()},
+        {name: outputs.describe_files(Path(file)) for name, file in files.items()},
         model=model,
         open_encoder=open_encoder,
         options=options,
@@ -184,7 +177,7 @@ def mine(
             report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | vars(quality)
         if threshold is not None:
             pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
-        with whole_file(out, overwrite=overwrite) as partial:
+        with outputs.whole_file(out, overwrite=overwrite) as partial:
             _write(partial, out, sides, pairs)
         report["pairs"] = len(pairs)
     return report

@@ -135,15 +135,11 @@ class Threshold:
 def best_threshold(
     scores: np.ndarray, is_gold: np.ndarray, gold_count: int, threshold: float | None = None
 ) -> Threshold:
-    """Returns the quality of pairs at a threshold.
+    """Returns the quality of pairs at a threshold; None: the one with the best F1.
 
-    Args:
-      scores: `[n]` floats, in any order.
-      is_gold: `[n]` bools, whether each pair is a gold pair; a gold pair occurs at most once.
-      gold_count: number of all gold pairs, found or not.
-      threshold: the lowest score to keep; None: the threshold with the best F1, on ties the
-        highest. It is midway between the lowest score that is kept and the highest that is not.
-        Pairs with equal scores are all kept or all dropped.
+    That is midway between the lowest score that is kept and the highest that is not; on ties it is
+    the highest. `scores` `[n]` are in any order; `is_gold` `[n]` tells which pairs are gold pairs,
+    each once at most; `gold_count` includes gold pairs that were not found.
     """
     found, ordered = np.asarray(is_gold, bool), np.asarray(scores, np.float64)
     if threshold is None:

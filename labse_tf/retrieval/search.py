@@ -99,15 +99,12 @@ def _plan(search: Search, k: int, folder: Path, recall: float):
     from labse_tf.retrieval import approximate
 
     sides, file = (search.sources, search.targets), folder / "plan.npz"
-    counts = [side.shape[0] for side in sides]
     if not file.exists():
-        count = approximate.default_lists(*counts)
+        count = approximate.default_lists(*(side.shape[0] for side in sides))
         with Progress("train lists", total=count, unit="list") as progress:
             centroids = approximate.train_centroids(*sides, count)
             progress.update(count)
-        with Progress("assign to lists", total=sum(counts), unit="vector") as progress:
-            step = progress.update
-            plan = approximate.make_lists(*sides, centroids, k, recall=recall, on_progress=step)
+        plan = approximate.make_lists(*sides, centroids, k, recall=recall)
         with whole_file(file) as partial:
             np.savez(partial, **plan._asdict())
     with np.load(file, allow_pickle=False) as kept:

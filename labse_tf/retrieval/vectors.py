@@ -12,19 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labse_tf.embedding.quantisation import (
-    QUANTISED,
-    REMEDY,
-    Binary,
-    Calibration,
-    calibration_path,
-    read_calibration,
-)
+from labse_tf.embedding import quantisation
 from labse_tf.errors import InputError
 from labse_tf.files.staging import input_path
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
-_QUANTISED = tuple(one.dtype for one in QUANTISED.values())
+_QUANTISED = tuple(one.dtype for one in quantisation.QUANTISED.values())
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
 _ROWS_PER_CHECK = 8192
 # Far above the rounding of float16, far below the effect of not normalising.
@@ -41,7 +34,7 @@ class ArrayLike(Protocol):
 
 class _Shard:
     def __init__(
-        self, path: Path, start: int, array: np.memmap, calibration: Calibration | None
+        self, path: Path, start: int, array: np.memmap, calibration: quantisation.Calibration | None
     ) -> None:
         self.path, self.start, self.dtype = path, start, array.dtype
         self.shape = len(array), calibration.dim if calibration else array.shape[1]
@@ -230,18 +223,19 @@ def _open_shard(path: Path, start: int) -> _Shard:
         raise InputError(problem, path=path, remedy=remedy)
     calibration = None
     if array.dtype in _QUANTISED:
-        calibration = read_calibration(path)
+        calibration = quantisation.read_calibration(path)
         if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
             problem = f"is for {calibration.kind} vectors in {calibration.columns} columns, but "
             problem += f"{path.name} holds {array.dtype} in {array.shape[1]}"
-            raise InputError(problem, path=calibration_path(path), remedy=REMEDY)
+            where = quantisation.calibration_path(path)
+            raise InputError(problem, path=where, remedy=quantisation.REMEDY)
     return _Shard(path, start, array, calibration)
 
 
 def is_binary(vectors: ArrayLike) -> bool:
     """Whether these are binary vectors on disk, or some of them."""
     whole = vectors.vectors if isinstance(vectors, Selection) else vectors
-    return isinstance(whole, Vectors) and whole.dtype == Binary.dtype
+    return isinstance(whole, Vectors) and whole.dtype == quantisation.Binary.dtype
 
 
 def read_bits(vectors: Vectors | Selection) -> np.ndarray:

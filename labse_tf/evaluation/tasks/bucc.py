@@ -1,10 +1,9 @@
 """The task `bucc`: finding the translations in two monolingual corpora.
 
 BUCC 2018 (Zweigenbaum, Sharoff and Rapp 2018) provides two files of `id<TAB>sentence` and the gold
-pairs of ids; a system extracts pairs, and is scored by their precision, recall and F1. As in
-LaBSE's paper and LASER, pairs are ranked by a score and cut off where F1 is best: an upper bound,
-as the threshold is chosen on the same gold pairs. The scores are the cosine, which LaBSE's paper
-uses, and the margin scores of Artetxe and Schwenk 2019 (arXiv 1811.01136).
+pairs of ids. As in LaBSE's paper and LASER, pairs are ranked by a score, the cosine or a margin
+(Artetxe and Schwenk 2019, arXiv 1811.01136), and cut off where F1 is best: an upper bound, as the
+threshold is chosen on the same gold pairs.
 """
 
 from __future__ import annotations

@@ -74,18 +74,6 @@ def test_the_recall_asked_for_is_found_in_a_part_of_the_lists(tmp_path, monkeypa
     assert coded.call_count > 0.5 * compared.call_count > 0
 
 
-def test_the_lists_of_a_source_are_those_of_its_nearest_centroids():
-    sources, targets = pairs_of(500)
-    centroids = approximate.train_centroids(sources, targets, 16)
-    plan = approximate.make_lists(sources, targets, centroids, 4, recall=0.9)
-    probes = plan.sources.shape[1]
-    nearest = np.argsort(-(sources @ centroids.T), axis=1)[:, :probes]
-    np.testing.assert_array_equal(plan.sources[:, 0], nearest[:, 0])
-    np.testing.assert_array_equal(np.sort(plan.sources, axis=1), np.sort(nearest, axis=1))
-    np.testing.assert_array_equal(plan.targets, (targets @ centroids.T).argmax(axis=1))
-    assert (plan.count, plan.sources.dtype, plan.targets.dtype) == (16, np.int32, np.int32)
-
-
 def test_vectors_with_too_few_in_their_lists_are_compared_with_all(coded_or_not, tmp_path):
     sources, targets = pairs_of(200)
     plan = approximate.Lists(
