@@ -82,8 +82,6 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
     --rescore SOURCE.npy TARGET.npy: float32, float16 or int8 vectors of the same lines: of the
       neighbours found with quantised --embeddings, keep the nearest by these, with their
       similarities
-    --candidates N: with --rescore: candidates per sentence (default: 16 times --neighbours for
-      binary --embeddings, otherwise twice)
     """,
     _SEARCH,
     """
@@ -91,9 +89,8 @@ def _add_paths(parser: argparse.ArgumentParser) -> None:
       pair relative to the mean over its neighbours; absolute: the similarity itself
     --retrieval {forward,backward,intersection,max}=max: forward: the best target of each
       source; backward: the best source of each target; intersection: pairs found in both
-      directions; max (default): pairs found in either, the higher score first
-    --[no-]one-to-one: use each sentence in at most one pair, the best one left (default with
-      max)
+      directions; max (default): pairs found in either, the highest score first, each
+      sentence in at most one pair
     --threshold X: keep pairs with this score or above
     --gold FILE.tsv: known pairs as line numbers of source and target, from 1: prints precision,
       recall and F1, at the threshold with the best F1 unless --threshold is given

@@ -27,15 +27,7 @@ class Embedder(SortingEncoder):
     """A loaded model dir."""
 
     def __init__(self, model_dir: ModelDir, *, language: str | None = None) -> None:
-        """Loads the preprocessor and an encoder.
-
-        Args:
-          model_dir: from `ModelDir.open`.
-          language: as for `labse_tf.load`.
-
-        Raises:
-          InputError: as `labse_tf.load`, or if the encoder cannot be read.
-        """
+        """Loads the preprocessor and an encoder; arguments and errors are as of `labse_tf.load`."""
         self._preprocessor = _open_preprocessor(model_dir, language)
         self._runtime = open_runtime(model_dir.encoder)
         packed = self._preprocessor(tf.constant([""]))

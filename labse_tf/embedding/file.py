@@ -24,13 +24,7 @@ from labse_tf.embedding.quantisation import (
     write_calibration,
 )
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import (
-    check_free_file,
-    describe_files,
-    full_disk_said,
-    whole_file,
-    work_folder,
-)
+from labse_tf.files import outputs
 from labse_tf.files.textio import lines_of_stream, read_lines
 from labse_tf.progress import Progress
 
@@ -76,21 +70,21 @@ def embed_file(
     Finished work is kept in `OUT.work`, so that an interrupted job can resume.
 
     Args:
-      model: a name that `open_encoder` accepts.
+      model: as for `open_encoder`, like `dim` and `language`.
       source: a file, or STDIN.
       out: a .npy file, `[lines, dim]`.
       open_encoder: opens the model: `labse_tf.embedding.open.open_encoder`.
       dtype: float32 or float16; int8 or binary, with a calibration next to the file, see
         `labse_tf.embedding.quantisation`.
-      dim: the number of leading columns to keep, as for `open_encoder`; None: all.
-      language: of all lines, as for `labse_tf.load`.
+      dim: the number of leading columns to keep; None: all.
+      language: of all lines.
       normalize: a form of Unicode, such as "NFC", that lines are brought to; None: as they are.
       overwrite: replace `out`, and discard the work of another job.
 
     Raises:
       InputError: if the model, a line or the output is invalid, or the disk is full.
     """
-    out = check_free_file(out, overwrite=overwrite)
+    out = outputs.check_free_file(out, overwrite=overwrite)
     if out.suffix != ".npy":
         raise InputError("is not named .npy", path=out, remedy="name a .npy file")
     numbered = lines_of_stream(sys.stdin.buffer, "stdin") if source == STDIN else read_lines(source)
@@ -104,29 +98,26 @@ def embed_file(
     encoder = open_encoder(model, dim=dim, language=language)
     settings = {
         "model": [encoder.name, encoder.facts().get("model_sha256")],
-        "input": STDIN if source == STDIN else describe_files(Path(source)),
+        "input": STDIN if source == STDIN else outputs.describe_files(Path(source)),
         "dtype": dtype,
         "dim": dim,
         "language": language,
         "normalize": normalize,
     }
     with (
-        full_disk_said(out, remedy="run the same command again to resume"),
-        work_folder(out, settings, overwrite=overwrite) as folder,
+        outputs.full_disk_said(out, remedy="run the same command again to resume"),
+        outputs.work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         vectors = folder / "vectors.npy"
         done = embed_lines(lines, encoder, vectors, dtype=dtype)
-        _move(vectors, check_free_file(out, overwrite=overwrite), dtype)
+        _move(vectors, outputs.check_free_file(out, overwrite=overwrite), dtype)
     _log.info("%d lines, vectors of %d dimensions", done.rows, encoder.dim)
     if zeros := encoder.facts()["zero_vectors"]:
         _log.info("%d lines have a zero vector: the encoder could not embed them", zeros)
     if done.lines_cut:
-        _log.info(
-            "%d lines were truncated to %d tokens: split them, or export the model with a greater "
-            "--length, if it was trained for that",
-            done.lines_cut,
-            encoder.sequence_length,
-        )
+        remedy = "split them, or export it with a greater --length, if it was trained for that"
+        cut, length = done.lines_cut, encoder.sequence_length
+        _log.info("%d lines were truncated to %d tokens: %s", cut, length, remedy)
     return done
 
 
@@ -223,7 +214,7 @@ def embed_lines(
                 state.lines_cut = None
             elif state.lines_cut is not None:
                 state.lines_cut += encoder.texts_cut - cut_before
-            with whole_file(record, overwrite=True) as partial:
+            with outputs.whole_file(record, overwrite=True) as partial:
                 partial.write_text(json.dumps(vars(state)), "utf-8")
             progress.update(len(chunk))
     os.replace(unfinished, path)

@@ -56,7 +56,6 @@ class WindowEncoder(abc.ABC):
         """Returns the tokens of each text, without special tokens."""
 
     def _lengths(self, tokens: Tokens) -> np.ndarray:
-        """Returns how many tokens each text has."""
         lengths: np.ndarray = tokens.row_lengths().numpy()
         return lengths
 
@@ -118,10 +117,7 @@ class SortingEncoder(WindowEncoder):
 
     @abc.abstractmethod
     def _embed(self, tokens: Tokens, rows: np.ndarray, length: int) -> np.ndarray:
-        """Returns vectors `[rows, dim]`, not normalised, of some texts of the window.
-
-        The texts are padded or cut to `length` tokens.
-        """
+        """Returns vectors `[rows, dim]`, not normalised, of texts padded or cut to `length`."""
 
     def _encode_window(
         self, tokens: Tokens, vectors: np.ndarray, progress: Progress | None

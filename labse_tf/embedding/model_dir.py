@@ -49,9 +49,7 @@ class ModelDir:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Reads the facts, and checks nothing: see `open`.
 
-        Args:
-          path: the model dir, for its SavedModel `encoder`; or an encoder file in one of its
-            folders.
+        The path is the model dir, for its SavedModel `encoder`; or a file in one of its folders.
         """
         self.name = path
         found = Path(input_path(path))
@@ -195,9 +193,7 @@ class SavedModelRuntime:
         return self._default(packed).numpy()
 
     def count_weights(self) -> int:
-        return sum(
-            math.prod(weight.shape) for weight in self._encoder.variables if weight.shape.rank
-        )
+        return sum(math.prod(one.shape) for one in self._encoder.variables if one.shape.rank)
 
 
 class OnnxRuntime:

@@ -67,12 +67,8 @@ class OpenedEncoder:
     ) -> None:
         """Wraps a model with `encode`, and `sequence_length`, `dim` and `texts_cut` if it has them.
 
-        Args:
-          name: see above.
-          kind: see above.
-          model: see above.
-          sha256: a hash of the model's files, if there are any.
-          leading: the number of leading columns that `encode` keeps; None: all.
+        `sha256` is a hash of the model's files, `leading` the number of leading columns that
+        `encode` keeps (None: all).
 
         Raises:
           InputError: if `leading` is less than 1, or more than the model has; `encode` raises the
@@ -101,11 +97,9 @@ class OpenedEncoder:
         return getattr(self.model, "texts_cut", None)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embeds texts.
+        """Returns float32 `[len(texts), dim]`, in the order of the texts, rows of unit length.
 
-        Returns:
-          float32 `[len(texts), dim]`, in the order of the texts, rows of unit length. A row of
-          zeros has no direction; it is left unchanged and counted in the facts.
+        A row of zeros has no direction; it is left unchanged and counted in the facts.
 
         Raises:
           InputError: if the encoder returns anything but one row of finite floats per text.
@@ -141,7 +135,8 @@ class OpenedEncoder:
         `dim` and `normalisation` are known after the first call of `encode`; `leading_columns` is
         only there if some columns are left out, `model_sha256` if there are files.
         """
-        facts = {
+        more = {"leading_columns": self._leading, "model_sha256": self._sha256}
+        return {
             "name": self.name,
             "kind": self.kind,
             "dim": self._leading or self._width,
@@ -149,10 +144,8 @@ class OpenedEncoder:
             "zero_vectors": self._zero_vectors,
             "sequence_length": self.sequence_length,
             "texts_cut": self.texts_cut,
+            **{name: value for name, value in more.items() if value},
         }
-        if self._leading:
-            facts["leading_columns"] = self._leading
-        return facts | ({"model_sha256": self._sha256} if self._sha256 else {})
 
     def _check_width(self) -> None:
         if self._leading and self._width and self._leading > self._width:
@@ -166,7 +159,7 @@ def open_encoder(
     """Opens a model dir, a sentence-transformers model or a Python object.
 
     Args:
-      name: the encoder's.
+      name: see above.
       dim: keep only so many leading columns of its vectors, scaled to unit length again; None: all.
       language: as for `labse_tf.load`.
 
@@ -175,17 +168,13 @@ def open_encoder(
         out of range, or the encoder does not ask for a language.
     """
     name = input_path(name)
-    model_dir = None
-    if name.endswith(ENCODER_FILES):
+    is_folder = os.path.isdir(name)
+    if name.endswith(ENCODER_FILES) or (is_folder and not ModelDir(name).missing_saved_model):
         model_dir = ModelDir.open(name)
-    elif os.path.isdir(name) and not (found := ModelDir(name)).missing_saved_model:
-        model_dir = found
-    if model_dir:
         model = load_model_dir(model_dir, language=language)
         return OpenedEncoder(name, MODEL_DIR, model, sha256=model_dir.sha256(), leading=dim)
     if language is not None:
         raise InputError(NO_LANGUAGE, path=name, remedy="leave the language out")
-    is_folder = os.path.isdir(name)
     if is_folder and not Path(name, _MODULES_FILE).is_file():
         problem = f"is not a model: it has neither encoder/ and preprocessor/ nor {_MODULES_FILE}"
         remedy = "name the --out of `labse export`, or a sentence-transformers folder"
@@ -228,9 +217,7 @@ class _SentenceTransformer:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            problem = (
-                f"would be a sentence-transformers model, but that library is missing ({error})"
-            )
+            problem = f"needs sentence-transformers, which is missing ({error})"
             remedy = "pip install sentence-transformers, or name a model dir"
             raise InputError(problem, path=name, remedy=remedy) from error
         try:

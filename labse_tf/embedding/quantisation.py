@@ -50,10 +50,7 @@ class Int8:
     columns = dim
 
     def quantise(self, vectors: np.ndarray) -> np.ndarray:
-        """Returns int8 `[n, dim]`, the nearest multiples of the steps, for finite `[n, dim]`.
-
-        The error is at most half a step, for numbers no larger than in the sample.
-        """
+        """Returns int8 `[n, dim]`: at most half a step off, if no larger than in the sample."""
         return np.clip(np.rint(vectors / self.scales), -_STEPS, _STEPS).astype(np.int8)
 
     def dequantise(self, rows: np.ndarray) -> np.ndarray:

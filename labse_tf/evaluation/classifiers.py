@@ -142,12 +142,8 @@ def transfer(
 ) -> tuple[dict[str, float], dict[Any, dict[str, float]]]:
     """Trains a network with each seed and measures its accuracy on every test.
 
-    The first network's accuracy on `dev` chooses the penalty of all. The functions that make the
-    examples of `tests` are called one after another.
-
-    Returns:
-      `penalty` and the mean `dev_accuracy`; by test the `mean` over seeds, and their standard
-      deviation `spread`, 0 for one seed.
+    The first network's accuracy on `dev` chooses the penalty of all. Returns `penalty` and the mean
+    `dev_accuracy`; by test the `mean` over seeds, and their standard deviation `spread`.
     """
     with Progress("train classifiers", total=len(PENALTIES) + seeds - 1, unit="run") as progress:
         first = {one: fit(train, dev, network, penalty=one) for one in progress.each(PENALTIES)}
@@ -198,10 +194,8 @@ def mean_of_targets(languages: Mapping[str, Any], source: str) -> float:
     return float(np.mean([row["accuracy"]["mean"] for row in targets or languages.values()]))
 
 
-def describe_transfer(
-    record: Mapping[str, Any], columns: Sequence[Column] = (), notes: Sequence[str] = ()
-) -> Result:
-    """Returns the accuracy in each language and the mean of those not trained on, with notes."""
+def describe_transfer(record: Mapping[str, Any], columns: Sequence[Column] = ()) -> Result:
+    """Returns the accuracy in each language and the mean of those not trained on."""
     languages, source = record["languages"], record["settings"]["source"]
     rows = {
         f"{name} (source)" if name == source else name: {"majority": record.get("majority")} | row
@@ -210,4 +204,4 @@ def describe_transfer(
     means = {"transfer": {"accuracy": {"mean": record["accuracy"]}}}
     targets = {name: row for name, row in languages.items() if name != source} or languages
     units = {name: row["accuracy"]["mean"] for name, row in targets.items()}
-    return Result([Part("", rows, (*columns, MAJORITY, _ACCURACY), means)], units, notes)
+    return Result([Part("", rows, (*columns, MAJORITY, _ACCURACY), means)], units)

@@ -45,8 +45,8 @@ _log = logging.getLogger("labse")
 class Option(NamedTuple):
     """An option of a task: `--max-candidates` for the keyword `max_candidates` of `evaluate`.
 
-    `type` converts the given text to the value; `metavar` stands for it in the help, which names
-    the keyword's default; `least` is the smallest allowed number.
+    `type` converts the given text to the value, which is at least `least`; the help names the
+    keyword's default.
     """
 
     name: str
@@ -167,14 +167,13 @@ def make_record(
     keys, of which the first is the primary metric.
     """
     primary_metric = next(iter(scores))
-    files = [os.fspath(file) for file in files]
     root = data if os.path.isdir(data) else os.path.dirname(data) or "."
     return {
         "task": task,
         "primary_metric": primary_metric,
         primary_metric: scores[primary_metric],
         "encoder": encoder_facts(encoder),
-        "data": {"path": os.fspath(data), **facts_of_files(files, root)},
+        "data": {"path": os.fspath(data), **facts_of_files(map(os.fspath, files), root)},
         "settings": settings,
         "versions": _loaded_versions(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -270,9 +269,8 @@ def evaluate_all(
 ) -> list[str]:
     """Evaluates each task that has no record yet, and writes `out/<name>.json`.
 
-    A record of other files is replaced. Returns a message for each task that failed; the others'
-    records are written nonetheless. `show` is called with each table, and with a summary at the
-    end.
+    A record of other files is replaced. Returns a message for each task that failed. `show` is
+    called with each table, and with a summary at the end.
 
     Raises:
       InputError: if there are no data, or `out` has a record of another encoder, or one that was
@@ -305,22 +303,20 @@ def evaluate_all(
             records[name] = record
             write_json(paths[name], record, overwrite=True)
             show(f"\n{name}\n{format_table(describe(task, record))}")
-    lines = [""]
+    summary = ""
     for name, task, _ in found:
-        text = "  failed"
+        summary += f"\n{name:{max(map(len, paths))}}"
         if name in records:
             figure = 100 * primary_figure(task, records[name])
-            text = f"{figure:8.2f}  {describe_figure(task)}"
-        lines.append(f"{name:{max(map(len, paths))}}{text}")
-    show("\n".join(lines))
+            summary += f"{figure:8.2f}  {describe_figure(task)}"
+        else:
+            summary += "  failed"
+    show(summary)
     return failures
 
 
 def _hash_files(folder: Path) -> str:
-    """Returns a hash of the names and contents of all files in a folder.
-
-    It includes files that the task leaves out, but not hidden ones: file managers write them.
-    """
+    """Returns a hash of the names and contents of a folder's files, without hidden ones."""
     names = glob.glob("**", root_dir=folder, recursive=True)
     files = [path for name in names if (path := folder / name).is_file()]
     return sha256_of_files(files, root=folder)

@@ -69,27 +69,19 @@ def check_text(text: str, path: str | os.PathLike[str], line: int) -> str:
 
 def check_lengths(paths: Sequence[str], sides: Sequence[Sized]) -> None:
     """Raises InputError if a side, read from the path in its place, is shorter than another."""
-    longest = max(map(len, sides))
-    for path, side in zip(paths, sides, strict=True):
-        if len(side) < longest:
-            raise ends_early(path, paths[[*map(len, sides)].index(longest)], len(side))
+    lengths = list(map(len, sides))
+    for path, length in zip(paths, lengths, strict=True):
+        if length < max(lengths):
+            raise ends_early(path, paths[lengths.index(max(lengths))], length)
 
 
 def read_texts(path: str | os.PathLike[str]) -> list[str]:
-    """Returns the lines of a file, without surrounding white space.
-
-    Raises:
-      InputError: as `read_lines`, or if a line is empty or contains a NUL byte.
-    """
+    """Returns the lines of a file; errors are as of `read_lines` and `check_text`."""
     return [check_text(line, path, number) for number, line in read_lines(path)]
 
 
 def read_aligned(paths: Mapping[Any, str]) -> dict[Any, list[str]]:
-    """Returns the lines of files with the same number of lines, by their keys.
-
-    Raises:
-      InputError: as `read_texts`, or if one file has fewer lines.
-    """
+    """Returns the lines of files by their keys; an InputError if one has fewer lines."""
     texts = {key: read_texts(path) for key, path in paths.items()}
     check_lengths(list(paths.values()), list(texts.values()))
     return texts
@@ -117,11 +109,7 @@ def read_columns(
 def read_scores(
     texts: Sequence[str], path: str, least: float = -math.inf, most: float = math.inf
 ) -> np.ndarray:
-    """Returns the numbers in a column of a file, `[n]`.
-
-    Raises:
-      InputError: if one is not a finite number, or not between `least` and `most`.
-    """
+    """Returns the numbers in a column of a file, `[n]`; an InputError if one is not in range."""
     scores = np.full(len(texts), np.nan)
     for place, text in enumerate(texts):
         with contextlib.suppress(ValueError):
@@ -169,15 +157,11 @@ def find_pool(
 
 
 def read_pool(files: Mapping[str, str], sentences: int | None = None) -> dict[str, list[str]]:
-    """Returns the first `sentences` sentences of each language, by default all.
-
-    Raises:
-      InputError: as `read_aligned`, or if there is only one sentence.
-    """
+    """Returns the first sentences of each language, or all; an InputError if there is only one."""
     texts = read_aligned(files)
-    for code, lines in texts.items():
-        if len(lines) < 2:
-            raise InputError("has only one sentence", path=files[code], remedy="add others")
+    if len(next(iter(texts.values()))) < 2:
+        path = next(iter(files.values()))
+        raise InputError("has only one sentence", path=path, remedy="add others")
     return {code: lines[:sentences] for code, lines in texts.items()}
 
 
@@ -195,11 +179,7 @@ class AlignedFiles(NamedTuple):
         return self.source_path == self.target_path
 
     def texts(self, side: int) -> Iterator[str]:
-        """Yields the sources (side 0) or targets (side 1).
-
-        Raises:
-          InputError: as `read_lines`, or if a text is empty or contains a NUL byte.
-        """
+        """Yields the sources (side 0) or targets (side 1); errors are as of `read_texts`."""
         path, lines = self[side], read_lines(self[side])
         if self.is_table:
             lines = ((number, pair[side]) for number, *pair in read_pairs(path))
@@ -239,10 +219,9 @@ class InferencePairs(NamedTuple):
 def read_inference_pairs(entry: str) -> InferencePairs:
     """Reads aligned files `[NAME.]<lang>.tsv`, or one of XNLI's or MultiNLI's; also compressed.
 
-    Args:
-      entry: a folder of files of premise, hypothesis and label, a file, or a glob. A file whose
-        first line names the columns `gold_label`, `sentence1` and `sentence2` is read by these. It
-        is in English, or has the columns `language` and `pairID`, the same in all languages.
+    The entry is a folder of files of premise, hypothesis and label, a file, or a glob. A file whose
+    first line names the columns `gold_label`, `sentence1` and `sentence2` is read by these. It is
+    in English, or has the columns `language` and `pairID`, the same in all languages.
 
     Raises:
       InputError: if there are none, two have the same language, a line lacks a column, or one file
@@ -263,10 +242,7 @@ def read_inference_pairs(entry: str) -> InferencePairs:
     kept = [place for place, same in enumerate(labels) if NO_LABEL not in same]
     if not kept:
         raise InputError("has no pair with a label", path=paths[0], remedy="add pairs")
-    texts = {
-        language: [(found[place][0], found[place][1]) for place in kept]
-        for language, found in rows.items()
-    }
+    texts = {code: [tuple(found[place][:2]) for place in kept] for code, found in rows.items()}
     return InferencePairs(texts, [labels[place][0] for place in kept])
 
 
@@ -308,7 +284,7 @@ def find_inference_files(entry: str) -> list[str]:
         found = [path for path in found if _stem(path) != os.path.basename(path)]
     else:
         found = [entry] if os.path.exists(entry) else sorted(glob.glob(entry))
-    if not found or not all(os.path.isfile(path) for path in found):
+    if not found or not all(map(os.path.isfile, found)):
         problem = "no files <lang>.tsv of premise, hypothesis and label"
         raise InputError(problem, path=entry, remedy="check the path")
     return found

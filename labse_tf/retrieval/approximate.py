@@ -19,6 +19,7 @@ import faiss
 import numpy as np
 import scipy.sparse
 
+from labse_tf.progress import Progress
 from labse_tf.retrieval.codes import Coder, code_all
 from labse_tf.retrieval.neighbours import (
     FEWEST_CODED,
@@ -42,7 +43,7 @@ _SEED = 0
 
 
 class Lists(NamedTuple):
-    """The lists of targets, and the lists that each source is compared with.
+    """Lists of targets.
 
     Attributes:
       sources: int32 `[n, probes]`, the lists that each source is compared with, the nearest first.
@@ -84,25 +85,25 @@ def make_lists(
     k: int,
     *,
     recall: float,
-    on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Lists:
     """Sorts targets `[m, dim]` into lists and chooses the lists of each source `[n, dim]`.
 
-    With so many lists that of the k neighbours the share `recall`, 0 to 1, is found, and of the
-    nearest ones alone too. `on_progress` is called with the number of vectors done since the last
-    call, `n + m` in all.
+    They are enough to find the share `recall`, 0 to 1, of the k neighbours, and of the nearest
+    alone. Progress is on stderr.
     """
-    of_targets = _assign(targets, centroids, 1, on_progress)[:, 0]
-    probes = _probes(sources, targets, of_targets, centroids, k, recall)
-    return Lists(_assign(sources, centroids, probes, on_progress), of_targets, len(centroids))
+    total = sources.shape[0] + targets.shape[0]
+    with Progress("assign to lists", total=total, unit="vector") as progress:
+        of_targets = _assign(targets, centroids, 1, progress)[:, 0]
+        probes = _probes(sources, targets, of_targets, centroids, k, recall)
+        of_sources = _assign(sources, centroids, probes, progress)
+    return Lists(of_sources, of_targets, len(centroids))
 
 
 def search_lists(search: Search, plan: Lists, folder: Path, *, start: int = 0) -> Iterator[int]:
     """Searches list by list; yields the number of finished steps after each group of lists.
 
-    Each list is searched twice, for different sources. The first pass covers only the nearest list
-    of each source: it takes little time, and few vectors of the other lists are nearer than those
-    found there. The codes of many vectors are kept in `folder`.
+    The first pass covers only the nearest list of each source: few vectors of the other lists, in
+    the second pass, are nearer than those found there. Codes of many vectors are kept in `folder`.
     """
     sources, targets = search.sources, search.targets
     targets_of = _members(plan.targets[:, np.newaxis], plan.count)
@@ -172,8 +173,7 @@ def complete(search: Search) -> int:
 def measure_recall(search: Search) -> dict[str, float]:
     """Returns the share of true neighbours that were found, for 1,000 queries per direction.
 
-    `forward` and `backward` count all k neighbours, `forward_nearest` and `backward_nearest` only
-    the first. These are not the queries that the number of probes was chosen with.
+    `..._nearest` counts only the first. The number of probes was chosen with other queries.
     """
     measured = {}
     for name, (own, others, best) in zip(("forward", "backward"), search.directions, strict=True):
@@ -187,13 +187,12 @@ def measure_recall(search: Search) -> dict[str, float]:
 def _sample(vectors: ArrayLike, count: int, seed: int) -> np.ndarray:
     """Returns random row indices in ascending order."""
     total = vectors.shape[0]
-    if count >= total:
-        return np.arange(total)
-    return np.sort(np.random.default_rng(seed).choice(total, count, replace=False))
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.choice(total, min(count, total), replace=False))
 
 
 def _assign(
-    vectors: ArrayLike, centroids: np.ndarray, count: int, on_progress: Callable[[int], None]
+    vectors: ArrayLike, centroids: np.ndarray, count: int, progress: Progress
 ) -> np.ndarray:
     """Returns int32 `[n, count]`: the nearest centroids of each vector, the very nearest first."""
     assigned = np.empty((vectors.shape[0], count), np.int32)
@@ -208,7 +207,7 @@ def _assign(
             # The nearest centroid, whose product was just set to inf, comes last.
             others = np.argpartition(found, (last, len(centroids) - 1), axis=1)
             part[:, 1:] = others[:, last:-1]
-        on_progress(len(found))
+        progress.update(len(found))
 
     with threads() as pool:
         list(pool.map(assign, range(0, vectors.shape[0], _ROWS_PER_BLOCK)))
@@ -225,9 +224,8 @@ def _probes(
 ) -> int:
     """Returns how many lists per source must be searched to reach the recall in both directions.
 
-    A neighbour is found if the target's list is a list of the source. So it is enough to know
-    the true neighbours of a sample, and the rank of the target's list for the source: the number of
-    centroids that are nearer.
+    A neighbour is found if the target's list is a list of the source. So it is enough to know the
+    true neighbours of a sample, and how many centroids are nearer to the source than the target's.
     """
     most = 0
     for own, others, order in ((sources, targets, 1), (targets, sources, -1)):

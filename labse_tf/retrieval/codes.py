@@ -62,11 +62,9 @@ class Coder:
         self._scale = _STANDARD_DEVIATIONS / math.sqrt(dim)
 
     def code_sources(self, vectors: np.ndarray) -> Codes:
-        """Codes float32 `[n, dim]` as uint8."""
         return self._code(vectors, _SOURCE_STEPS, zero=_ZERO, dtype=np.uint8)
 
     def code_targets(self, vectors: np.ndarray) -> Codes:
-        """Codes float32 `[n, dim]` as int8."""
         return self._code(vectors, _TARGET_STEPS, zero=0, dtype=np.int8)
 
     def _code(self, vectors: np.ndarray, most: int, *, zero: int, dtype: type) -> Codes:
@@ -88,18 +86,14 @@ def code_all(
     """Codes vectors `[n, dim]` block by block, each in a thread of the pool.
 
     `code` is `Coder.code_sources` or `Coder.code_targets`. The numbers are kept in a temporary file
-    in `folder`; None: in memory.
-
-    Raises:
-      OSError: if the disk is full.
+    in `folder` (an OSError if the disk is full); None: in memory.
     """
     some = code(vectors[:1])
     shape, dtype = vectors.shape, some.numbers.dtype
-    numbers, errors = (
-        np.empty(shape if folder is None else 0, dtype),
-        np.empty(shape[0], np.float32),
-    )
-    if folder is not None:
+    errors = np.empty(shape[0], np.float32)
+    if folder is None:
+        numbers = np.empty(shape, dtype)
+    else:
         # It has no name, and is gone with the last array that reads it.
         with tempfile.TemporaryFile(dir=folder) as file:
             # Otherwise a full disk would kill the process when the map is written to.
@@ -122,12 +116,11 @@ def bounds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns bounds of the difference between products of codes and of vectors.
 
-    They are float32 `[n]`, for each source with any target, and `[m]`, for each target. The likely
-    ones hold for nearly all products: six standard deviations. The rounding errors of rotated unit
-    vectors have random directions, so the standard deviation of the inner product of an error and a
-    vector is the product of their lengths, divided by the square root of the dimension.
-    (Coordinates of longer vectors are clipped, and such errors point in the direction of the
-    vectors.)
+    They are float32 `[n]`, for each source with any target, and `[m]`, for each target. Likely
+    bounds are six standard deviations. The rounding errors of rotated unit vectors have random
+    directions, so the standard deviation of the inner product of an error and a vector is the
+    product of their lengths, divided by the square root of the dimension. (Errors of longer
+    vectors, whose coordinates are clipped, point in the direction of the vectors.)
     """
     share = min(1.0, 6 / math.sqrt(sources.numbers.shape[1])) if likely else 1.0
 
@@ -140,10 +133,7 @@ def bounds(
 
 
 def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Returns int32 `[n, m]`, the inner products of codes uint8 `[n, dim]` and int8 `[m, dim]`.
-
-    They are computed in the calling thread only.
-    """
+    """Returns int32 `[n, m]`, the inner products of codes uint8 `[n, dim]` and int8 `[m, dim]`."""
     return _session().run(None, {"sources": sources, "targets": targets.T})[0]
 
 
@@ -151,22 +141,13 @@ def products(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
 def _session():
     """Returns an ONNX Runtime session for byte matrix products, which NumPy computes slowly."""
     import onnxruntime
-    from onnx import TensorProto, helper
+    from onnx import parser
 
-    def tensor(name: str, kind: int, *shape: str):
-        return helper.make_tensor_value_info(name, kind, shape)
-
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["sources", "targets", "zero"], ["products"])],
-        "products",
-        [
-            tensor("sources", TensorProto.UINT8, "n", "dim"),
-            tensor("targets", TensorProto.INT8, "dim", "m"),
-        ],
-        [tensor("products", TensorProto.INT32, "n", "m")],
-        [helper.make_tensor("zero", TensorProto.UINT8, [], [_ZERO])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        products (uint8[n, dim] sources, int8[dim, m] targets) => (int32[n, m] products)
+        <uint8 zero = {{{_ZERO}}}>
+        {{ products = MatMulInteger(sources, targets, zero) }}""")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(

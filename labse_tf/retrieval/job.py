@@ -14,25 +14,12 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import (
-    check_free_file,
-    describe_files,
-    describe_model,
-    full_disk_said,
-    whole_file,
-    work_folder,
-)
+from labse_tf.files import outputs
 from labse_tf.files.textio import open_to_write, read_lines
 from labse_tf.retrieval.mining import Pairs, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import Neighbours
 from labse_tf.retrieval.search import search_both
-from labse_tf.retrieval.sentences import (
-    Sentences,
-    distinct,
-    embed_sides,
-    open_sides,
-    read_gold,
-)
+from labse_tf.retrieval.sentences import Sentences, distinct, embed_sides, open_sides, read_gold
 from labse_tf.retrieval.vectors import ArrayLike
 
 GO_ON = "run the same command again to resume"
@@ -47,32 +34,24 @@ class Options:
       neighbours: k of the margin, and the number of candidates per sentence.
       margin: one of `mining.MARGINS`.
       retrieval: one of `mining.RETRIEVALS`.
-      one_to_one: whether a sentence is in at most one pair; None: only with `max`.
       threshold: the lowest score to keep; None for all, or the best threshold on the gold pairs.
       index: one of `search.INDEXES`.
       recall: the share of true neighbours that an approximate search should find.
       dim: the number of leading columns of the model's vectors that are used; None: all.
-      candidates: how many per sentence are rescored; None: see `search_both`.
     """
 
     neighbours: int = 4
     margin: str = "ratio"
     retrieval: str = "max"
-    one_to_one: bool | None = None
     threshold: float | None = None
     index: str = "auto"
     recall: float = 0.95
     dim: int | None = None
-    candidates: int | None = None
 
     def __post_init__(self) -> None:
         """Raises InputError if a value is out of range."""
-        least = self.neighbours
-        if least < 1:
-            raise InputError(f"--neighbours is {least}", remedy="give 1 or more")
-        if self.candidates is not None and self.candidates < least:
-            remedy = f"give as many as --neighbours ({least}) or more"
-            raise InputError(f"--candidates is {self.candidates}", remedy=remedy)
+        if self.neighbours < 1:
+            raise InputError(f"--neighbours is {self.neighbours}", remedy="give 1 or more")
         if not 0 < self.recall <= 1:
             raise InputError(f"--recall is {self.recall}", remedy="give more than 0, at most 1")
 
@@ -108,34 +87,30 @@ def search_sides(
       InputError: if an input is broken, `out` exists, the work there is of other settings, or the
         disk is full.
     """
-    names = ("neighbours", "index", "recall", "dim", "candidates")
-    settings = inputs | {name: getattr(options, name) for name in names}
-    settings |= {
-        "vectors": [describe_files(Path(path)) for path in embeddings or ()],
-        "rescore": [describe_files(Path(path)) for path in rescore or ()],
-        "model": None if embeddings else describe_model(str(model)),
-    }
+    how = {"index": options.index, "recall": options.recall}
+    settings = (
+        inputs
+        | how
+        | {
+            "neighbours": options.neighbours,
+            "dim": options.dim,
+            "vectors": [outputs.describe_files(Path(path)) for path in embeddings or ()],
+            "rescore": [outputs.describe_files(Path(path)) for path in rescore or ()],
+            "model": None if embeddings else outputs.describe_model(str(model)),
+        }
+    )
     with (
-        full_disk_said(out, remedy=GO_ON),
-        work_folder(out, settings, overwrite=overwrite) as folder,
+        outputs.full_disk_said(out, remedy=GO_ON),
+        outputs.work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         if embeddings:
             vectors = open_sides(sides, embeddings)
         else:
             vectors = embed_sides(sides, folder, lambda: open_encoder(model, dim=options.dim))
-        exact = None
         if rescore:
             exact = open_sides(sides, rescore, dim=vectors[0].shape[1], binary=False)
-        forward, backward, facts = search_both(
-            *vectors,
-            options.neighbours,
-            folder,
-            index=options.index,
-            recall=options.recall,
-            rescored_by=exact,
-            candidates=options.candidates,
-        )
-        yield Searched(vectors, forward, backward, facts)
+            how["rescored_by"] = exact
+        yield Searched(vectors, *search_both(*vectors, options.neighbours, folder, **how))
 
 
 def mine(
@@ -151,9 +126,7 @@ def mine(
     options: Options | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
-    """Writes the pairs found to `out`, a TSV of score, source and target, the best first.
-
-    Finished work is kept in `OUT.work`, so that an interrupted job can resume.
+    """Writes the pairs found to `out`, a TSV of score, source and target; returns the report.
 
     Args:
       source: a file with one sentence per line.
@@ -167,25 +140,20 @@ def mine(
       options: how to mine.
       overwrite: replace `out`, and discard the work of a job with other settings.
 
-    Returns:
-      The report.
-
     Raises:
       InputError: if an input is missing or broken, the output exists or the disk is full.
     """
     options = options or Options()
     if rescore and not embeddings:
         raise InputError("--rescore without --embeddings", remedy="add the vectors to search with")
-    if options.candidates and not rescore:
-        raise InputError("--candidates without --rescore", remedy="add the vectors to rescore by")
-    out = check_free_file(out, overwrite=overwrite)
+    out = outputs.check_free_file(out, overwrite=overwrite)
     files = {"source": source, "target": target}
     sides = [distinct((line for _, line in read_lines(file)), file) for file in files.values()]
     gold_pairs = read_gold(gold, sides) if gold else None
     with search_sides(
         sides,
         out,
-        {name: describe_files(Path(file)) for name, file in files.items()},
+        {name: outputs.describe_files(Path(file)) for name, file in files.items()},
         model=model,
         open_encoder=open_encoder,
         options=options,
@@ -194,10 +162,8 @@ def mine(
         rescore=rescore,
     ) as found:
         how = {"margin": options.margin, "retrieval": options.retrieval}
-        one_to_one = options.one_to_one
-        how["one_to_one"] = options.retrieval == "max" if one_to_one is None else one_to_one
         pairs = mine_pairs(found.forward, found.backward, **how)
-        report: dict[str, Any] = {"options": vars(options) | how}
+        report: dict[str, Any] = {"options": vars(options)}
         for (name, file), side in zip(files.items(), sides, strict=True):
             report[name] = {"file": os.fspath(file)} | side.facts()
         report |= {"dimension": found.vectors[0].shape[1], "search": found.facts}
@@ -211,7 +177,7 @@ def mine(
             report["gold"] = {"file": os.fspath(gold), "pairs": len(gold_pairs)} | vars(quality)
         if threshold is not None:
             pairs = pairs[pairs.scores.astype(np.float64) >= threshold]
-        with whole_file(out, overwrite=overwrite) as partial:
+        with outputs.whole_file(out, overwrite=overwrite) as partial:
             _write(partial, out, sides, pairs)
         report["pairs"] = len(pairs)
     return report

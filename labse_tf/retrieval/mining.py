@@ -14,11 +14,7 @@ RETRIEVALS = ("forward", "backward", "intersection", "max")
 
 
 def margin_scores(
-    similarities: np.ndarray,
-    source_means: np.ndarray,
-    target_means: np.ndarray,
-    *,
-    margin: str,
+    similarities: np.ndarray, source_means: np.ndarray, target_means: np.ndarray, *, margin: str
 ) -> np.ndarray:
     """Returns the scores of pairs (Artetxe and Schwenk 2019, arXiv 1811.01136, equations 1 and 2).
 
@@ -65,29 +61,20 @@ class Pairs:
 
 
 def mine_pairs(
-    forward: Neighbours,
-    backward: Neighbours,
-    *,
-    margin: str = "ratio",
-    retrieval: str = "max",
-    one_to_one: bool | None = None,
+    forward: Neighbours, backward: Neighbours, *, margin: str = "ratio", retrieval: str = "max"
 ) -> Pairs:
     """Returns the pairs found by a retrieval method of Artetxe and Schwenk 2019 (section 3.2).
 
     `forward` takes for each source the neighbour with the best score (on ties the more similar one,
     then the lower index), `backward` likewise for each target; `intersection` takes the pairs found
-    by both, `max` those found by either. One-to-one matching then goes through the pairs by
-    descending score and keeps a pair if neither of its sentences is in a pair kept before.
+    by both. `max` goes through the pairs found by either, by descending score, and keeps a pair if
+    neither of its sentences is in a pair kept before, as LASER.
 
     Args:
       forward: the k nearest targets of each source.
       backward: the k nearest sources of each target.
-      margin: one of MARGINS.
-      retrieval: one of RETRIEVALS.
-      one_to_one: by default only for `max`, as in LASER (`intersection` is always one-to-one).
-
-    Raises:
-      ValueError: if `margin` or `retrieval` is unknown.
+      margin: one of MARGINS; anything else is a ValueError.
+      retrieval: one of RETRIEVALS, likewise.
     """
     if retrieval not in RETRIEVALS:
         raise ValueError(f"retrieval is {retrieval!r}, not one of {', '.join(RETRIEVALS)}")
@@ -104,9 +91,7 @@ def mine_pairs(
         ahead = Pairs(*map(np.concatenate, both))
     pairs = back if retrieval == "backward" else ahead
     pairs = pairs[np.lexsort((pairs.targets, pairs.sources, -pairs.scores))]
-    if one_to_one if one_to_one is not None else retrieval == "max":
-        pairs = _one_to_one(pairs, len(targets), len(sources))
-    return pairs
+    return _one_to_one(pairs, len(targets), len(sources)) if retrieval == "max" else pairs
 
 
 def _best_neighbours(
@@ -150,15 +135,11 @@ class Threshold:
 def best_threshold(
     scores: np.ndarray, is_gold: np.ndarray, gold_count: int, threshold: float | None = None
 ) -> Threshold:
-    """Returns the quality of pairs at a threshold.
+    """Returns the quality of pairs at a threshold; None: the one with the best F1.
 
-    Args:
-      scores: `[n]` floats, in any order.
-      is_gold: `[n]` bools, whether each pair is a gold pair; a gold pair occurs at most once.
-      gold_count: number of all gold pairs, found or not.
-      threshold: the lowest score to keep; None: the threshold with the best F1, on ties the
-        highest. It is midway between the lowest score that is kept and the highest that is not.
-        Pairs with equal scores are all kept or all dropped.
+    That is midway between the lowest score that is kept and the highest that is not; on ties it is
+    the highest. `scores` `[n]` are in any order; `is_gold` `[n]` tells which pairs are gold pairs,
+    each once at most; `gold_count` includes gold pairs that were not found.
     """
     found, ordered = np.asarray(is_gold, bool), np.asarray(scores, np.float64)
     if threshold is None:

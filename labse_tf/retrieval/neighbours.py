@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from labse_tf.progress import Progress
 from labse_tf.retrieval import codes
 from labse_tf.retrieval.vectors import ArrayLike
 
@@ -54,7 +56,6 @@ class Neighbours:
         return cls(np.full((count, k), -np.inf, np.float32), np.full((count, k), _NONE))
 
 
-@dataclasses.dataclass(frozen=True)
 class Search:
     """The vectors of two sides, and their nearest neighbours, which searches fill in.
 
@@ -65,18 +66,10 @@ class Search:
       backward: sources near to each target, `[m, k]`, likewise; None if they are not wanted.
     """
 
-    sources: ArrayLike
-    targets: ArrayLike
-    forward: Neighbours
-    backward: Neighbours | None
-
-    @classmethod
-    def new(cls, sources: ArrayLike, targets: ArrayLike, k: int, *, both: bool = True) -> Search:
-        """Returns a search that has found nothing yet.
-
-        Raises:
-          ValueError: if k is less than 1, a side is empty, or the dimensions differ.
-        """
+    def __init__(
+        self, sources: ArrayLike, targets: ArrayLike, k: int, *, both: bool = True
+    ) -> None:
+        """Raises ValueError if k is less than 1, a side is empty, or the dimensions differ."""
         if k < 1:
             raise ValueError(f"k is {k}, not 1 or more")
         n, m = sources.shape[0], targets.shape[0]
@@ -84,8 +77,9 @@ class Search:
             raise ValueError("there are no candidates")
         if sources.shape[1] != targets.shape[1]:
             raise ValueError(f"dimensions differ: {sources.shape[1]} and {targets.shape[1]}")
-        backward = Neighbours.none_yet(m, min(k, n)) if both else None
-        return cls(sources, targets, Neighbours.none_yet(n, min(k, m)), backward)
+        self.sources, self.targets = sources, targets
+        self.forward = Neighbours.none_yet(n, min(k, m))
+        self.backward = Neighbours.none_yet(m, min(k, n)) if both else None
 
     @property
     def directions(self) -> tuple[tuple[ArrayLike, ArrayLike, Neighbours], ...]:
@@ -95,41 +89,28 @@ class Search:
 
 
 def nearest(queries: ArrayLike, candidates: ArrayLike, k: int) -> Neighbours:
-    """Returns the k nearest candidates of each query, or all of them if there are fewer.
-
-    Arguments and errors are as of `Search.new`.
-    """
-    search = Search.new(queries, candidates, k, both=False)
+    """Returns the k nearest candidates of each query, or all; arguments are as of `Search`."""
+    search = Search(queries, candidates, k, both=False)
     list(search_blocks(search))
     return search.forward
 
 
-def nearest_both(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    k: int,
-    *,
-    on_progress: Callable[[int], None] = lambda rows: None,
-) -> tuple[Neighbours, Neighbours]:
+def nearest_both(sources: ArrayLike, targets: ArrayLike, k: int) -> tuple[Neighbours, Neighbours]:
     """Returns the k nearest targets of each source and the k nearest sources of each target.
 
-    Every inner product is computed once and used in both directions. Arguments and errors are as of
-    `Search.new`; `on_progress` is called with the number of sources done since the last call.
+    Every inner product is computed once and used in both directions, with progress on stderr.
+    Arguments and errors are as of `Search`.
     """
-    search = Search.new(sources, targets, k)
-    done = 0
-    for end in search_blocks(search):
-        on_progress(end - done)
-        done = end
+    search, done = Search(sources, targets, k), 0
+    with Progress("search", total=sources.shape[0], unit="sentence") as progress:
+        for end in search_blocks(search):
+            progress.update(end - done)
+            done = end
     return search.forward, search.backward
 
 
 def search_blocks(
-    search: Search,
-    *,
-    start: int = 0,
-    rows: int = ROWS_PER_BLOCK,
-    columns: int = COLUMNS_PER_BLOCK,
+    search: Search, *, start: int = 0, rows: int = ROWS_PER_BLOCK, columns: int = COLUMNS_PER_BLOCK
 ) -> Iterator[int]:
     """Searches block by block of sources; yields the number of finished sources after each.
 
@@ -138,6 +119,7 @@ def search_blocks(
     not finished. Each thread holds a block of rows x columns float32.
     """
     sources, targets = search.sources, search.targets
+    lock = Lock()
     with threads() as pool:
         coder = coded = None
         if targets.shape[0] >= FEWEST_CODED and start < sources.shape[0]:
@@ -147,9 +129,9 @@ def search_blocks(
             vectors = sources[row : row + rows]
             end = row + len(vectors)
             code = coder and coder.code_sources(vectors)
-            own, lock = Part(vectors, np.arange(row, end), search.forward, code), Lock()
+            own = Part(vectors, np.arange(row, end), search.forward, code)
 
-            def run(first: int, own: Part = own, lock: Lock = lock) -> None:
+            def run(first: int, own: Part = own) -> None:
                 some = slice(first, first + columns)
                 others = targets[some]
                 places = np.arange(first, first + len(others))
@@ -159,8 +141,7 @@ def search_blocks(
             yield end
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Some vectors of a side, to be compared with some of the other side.
 
     Attributes:
@@ -257,9 +238,9 @@ def _highest_of_groups(found: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 
 
 def insert(best: Neighbours, rows: np.ndarray, places: np.ndarray, values: np.ndarray) -> None:
-    """Updates `best` with new neighbours, none of which it contains yet, and keeps the k best.
+    """Updates `best` with new neighbours: queries, candidates and inner products, `[found]` each.
 
-    `rows` are the queries, `places` the candidates and `values` the inner products, `[found]` each.
+    None of them is in `best` yet; the k best are kept.
     """
     k = best.similarities.shape[1]
     changed, new = np.unique(rows, return_inverse=True)
@@ -299,16 +280,11 @@ def exact_products(
 
 
 def search_bits(search: Search, *, dim: int, start: int = 0) -> Iterator[int]:
-    """Same as `search_blocks` for binary vectors; queries are the sources, then the targets.
+    """Same as `search_blocks` for vectors of `dim` bits; queries are the sources, then the targets.
 
-    Processors count the bits that differ in whole words. This is several times as fast as products
-    of the same vectors, and it hardly matters how many neighbours are kept. Similarities are
-    cosines of vectors of 1 and -1: 1 minus twice the share of bits that differ.
-
-    Args:
-      search: its sources and targets are uint8 `[n, ceil(dim / 8)]` and `[m, ceil(dim / 8)]`.
-      dim: the number of bits per vector.
-      start: the first query that is not finished.
+    Sources and targets are uint8 `[n, ceil(dim / 8)]` and `[m, ceil(dim / 8)]`. Processors count
+    the bits that differ in whole words, several times as fast as products of the same vectors.
+    Similarities are cosines of vectors of 1 and -1: 1 minus twice the share of bits that differ.
     """
     # Imported here because it takes a second.
     import faiss
@@ -335,12 +311,9 @@ def rescore(
 ) -> Neighbours:
     """Returns the k nearest (or all) of the candidates of each query, by exact inner products.
 
-    Args:
-      candidates: ints `[n, candidates]`, indices in `others`.
-      own: float `[n, dim]`, the exact vectors of the queries.
-      others: float `[m, dim]`, exact vectors; only candidates are read.
-      k: the number of neighbours.
-      on_progress: called with the number of queries done since the last call.
+    `candidates` are ints `[n, candidates]`, indices in `others`; `own` and `others` the exact
+    vectors, float `[n, dim]` and `[m, dim]`, of which only candidates are read. `on_progress` is
+    called with the number of queries done since the last call.
     """
     count, per_query = candidates.shape
     best = Neighbours.none_yet(count, min(k, per_query))
@@ -362,10 +335,7 @@ def rescore(
 
 @contextmanager
 def threads() -> Iterator[ThreadPoolExecutor]:
-    """Yields a pool with one thread per core and limits BLAS to one thread.
-
-    So selecting neighbours runs in parallel, not only the products.
-    """
+    """Yields a pool with one thread per core; BLAS has one, so that selecting runs in parallel."""
     count = len(os.sched_getaffinity(0))
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield pool

@@ -14,20 +14,7 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder
 from labse_tf.errors import InputError
-from labse_tf.files.outputs import (
-    check_free_file,
-    describe_files,
-    full_disk_said,
-    whole_file,
-)
-from labse_tf.files.textio import (
-    check_file,
-    lines_of_stream,
-    open_to_write,
-    read_lines,
-    split_pair,
-    with_columns,
-)
+from labse_tf.files import outputs, textio
 from labse_tf.progress import Progress
 from labse_tf.retrieval.job import GO_ON, Options, search_sides
 from labse_tf.retrieval.mining import margin_scores
@@ -63,22 +50,19 @@ def score(
         full, or a path is - for a margin.
     """
     if str(out) != STANDARD:
-        out = check_free_file(out, overwrite=overwrite)
+        out = outputs.check_free_file(out, overwrite=overwrite)
     if str(pairs) != STANDARD:
-        check_file(pairs)
+        textio.check_file(pairs)
     if options.margin == "absolute":
         encoder = open_encoder(model, dim=options.dim)
         with _output(out, overwrite=overwrite, remedy="run it again") as file:
             return _write(file, pairs, lambda rows: _cosines(rows, encoder), options.threshold)
     if STANDARD in (str(pairs), str(out)):
-        problem = (
-            "a margin compares each pair with all the others, so the file is read twice and "
-            "vectors are kept beside --out"
-        )
+        problem = "a margin compares each pair with all the others: the file is read twice"
         raise InputError(problem, remedy="name files for the pairs and for --out")
     sides = [distinct((row[column] for row in _read(pairs)), str(pairs)) for column in (1, 2)]
     job = {"model": model, "open_encoder": open_encoder, "options": options}
-    inputs = {"pairs": describe_files(Path(pairs))}
+    inputs = {"pairs": outputs.describe_files(Path(pairs))}
     with (
         search_sides(sides, out, inputs, **job, overwrite=overwrite) as found,
         _output(out, overwrite=overwrite, remedy=GO_ON) as file,
@@ -107,12 +91,12 @@ def _cosines(rows: list[PairLine], encoder: Encoder) -> np.ndarray:
 
 def _read(pairs: str | os.PathLike[str]) -> Iterator[PairLine]:
     name = "stdin" if str(pairs) == STANDARD else str(pairs)
-    first, lines = with_columns(
-        lines_of_stream(sys.stdin.buffer, name) if name == "stdin" else read_lines(pairs), name
-    )
+    is_stdin = name == "stdin"
+    lines = textio.lines_of_stream(sys.stdin.buffer, name) if is_stdin else textio.read_lines(pairs)
+    first, lines = textio.with_columns(lines, name)
     for number, line in lines:
         check_text(line, name, number)
-        yield (line, *split_pair(line, name, number, first=first))
+        yield (line, *textio.split_pair(line, name, number, first=first))
 
 
 def _write(
@@ -143,8 +127,8 @@ def _output(out: str | os.PathLike[str], *, overwrite: bool, remedy: str) -> Ite
         yield sys.stdout
         return
     with (
-        full_disk_said(out, remedy=remedy),
-        whole_file(out, overwrite=overwrite) as partial,
-        open_to_write(partial, name=out) as file,
+        outputs.full_disk_said(out, remedy=remedy),
+        outputs.whole_file(out, overwrite=overwrite) as partial,
+        textio.open_to_write(partial, name=out) as file,
     ):
         yield file

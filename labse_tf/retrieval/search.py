@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +34,8 @@ def search_both(
     index: str,
     recall: float,
     rescored_by: Sequence[ArrayLike] | None = None,
-    candidates: int | None = None,
 ) -> tuple[Neighbours, Neighbours, dict[str, Any]]:
-    """Same as `nearest_both`, but resumes an interrupted search.
+    """Same as `nearest_both`, but resumes an interrupted search; returns facts for a report too.
 
     Binary vectors on disk are searched exactly by their bits.
 
@@ -46,25 +46,17 @@ def search_both(
       folder: keeps finished work; from the same search, or empty.
       index: one of INDEXES; `auto` is exact up to MOST_EXACT_PRODUCTS.
       recall: recall of an approximate search, see `labse_tf.retrieval.approximate`.
-      rescored_by: more exact vectors of the same sources and targets, `[n, other dim]` and
-        `[m, other dim]`. If given, the search finds candidates, and the k nearest of them by these
-        vectors are returned, with similarities of these vectors.
-      candidates: how many per query, at least k; None: 16 k for binary vectors, otherwise 2 k.
-
-    Returns:
-      The neighbours of both directions, and facts for a report.
-
-    Raises:
-      ValueError: as `Search.new`.
+      rescored_by: more exact vectors of the same sources and targets, of any dimension. If given,
+        the search finds candidates, 16 k by binary vectors and otherwise 2 k, and the k nearest of
+        them by these vectors are returned, with similarities of these vectors.
     """
-    if rescored_by is None:
-        search, facts = _search(sources, targets, k, folder, index=index, recall=recall)
-        return search.forward, search.backward, facts
-    if candidates is None:
+    count, candidates = sources.shape[0] + targets.shape[0], k
+    if rescored_by:
         coarse = is_binary(sources) or is_binary(targets)
-        candidates = k * (_CANDIDATES_IF_BINARY if coarse else _CANDIDATES)
+        candidates *= _CANDIDATES_IF_BINARY if coarse else _CANDIDATES
     search, facts = _search(sources, targets, candidates, folder, index=index, recall=recall)
-    count = sources.shape[0] + targets.shape[0]
+    if not rescored_by:
+        return search.forward, search.backward, facts
     with Progress("rescore", total=count, unit="sentence") as progress:
         step = progress.update
         forward = rescore(search.forward.indices, *rescored_by, k, on_progress=step)
@@ -75,15 +67,15 @@ def search_both(
 def _search(
     sources: ArrayLike, targets: ArrayLike, k: int, folder: Path, *, index: str, recall: float
 ) -> tuple[Search, dict[str, Any]]:
-    search = Search.new(sources, targets, k)
-    count, products = sources.shape[0], sources.shape[0] * targets.shape[0]
-    if index == "exact" or (index == "auto" and products <= MOST_EXACT_PRODUCTS):
+    search, (n, m) = Search(sources, targets, k), (sources.shape[0], targets.shape[0])
+    if index == "exact" or (index == "auto" and n * m <= MOST_EXACT_PRODUCTS):
         if is_binary(sources) and is_binary(targets):
-            bits = Search(read_bits(sources), read_bits(targets), search.forward, search.backward)
+            bits = copy.copy(search)
+            bits.sources, bits.targets = read_bits(sources), read_bits(targets)
             run = functools.partial(search_bits, bits, dim=sources.shape[1])
-            _run(run, search, folder, total=count + targets.shape[0], unit="sentence")
+            _run(run, search, folder, n + m, unit="sentence")
         else:
-            _run(functools.partial(search_blocks, search), search, folder, count, unit="source")
+            _run(functools.partial(search_blocks, search), search, folder, n, unit="source")
         return search, {"index": "exact"}
     # Imported here because it imports faiss.
     from labse_tf.retrieval import approximate
@@ -106,17 +98,13 @@ def _plan(search: Search, k: int, folder: Path, recall: float):
     """Returns the `Lists` of an approximate search, made once."""
     from labse_tf.retrieval import approximate
 
-    sides = search.sources, search.targets
-    counts = [side.shape[0] for side in sides]
-    file = folder / "plan.npz"
+    sides, file = (search.sources, search.targets), folder / "plan.npz"
     if not file.exists():
-        count = approximate.default_lists(*counts)
+        count = approximate.default_lists(*(side.shape[0] for side in sides))
         with Progress("train lists", total=count, unit="list") as progress:
             centroids = approximate.train_centroids(*sides, count)
             progress.update(count)
-        with Progress("assign to lists", total=sum(counts), unit="vector") as progress:
-            step = progress.update
-            plan = approximate.make_lists(*sides, centroids, k, recall=recall, on_progress=step)
+        plan = approximate.make_lists(*sides, centroids, k, recall=recall)
         with whole_file(file) as partial:
             np.savez(partial, **plan._asdict())
     with np.load(file, allow_pickle=False) as kept:

@@ -56,26 +56,22 @@ class Sentences:
 def distinct(lines: Iterable[str], path: str | os.PathLike[str]) -> Sentences:
     """Returns the distinct sentences of the lines of the file `path`.
 
-    Sentences are compared without surrounding white space; of equal ones the first is kept. Empty
-    lines are skipped. Neither affects line numbers.
+    Sentences are compared without surrounding white space. Empty lines are skipped.
 
     Raises:
       InputError: if a line has a NUL byte, or all lines are empty.
     """
     path = os.fspath(path)
     first: dict[str, int] = {}
-    starts: list[int] = []
     places: list[int] = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines, 1):
         text = strip(line)
-        check_text(text, path, number + 1)
-        place = first.setdefault(text, len(first)) if text else NOWHERE
-        if place == len(starts):
-            starts.append(number)
-        places.append(place)
+        check_text(text, path, number)
+        places.append(first.setdefault(text, len(first)) if text else NOWHERE)
     if not first:
         raise InputError("has no line with text", path=path, remedy="name a file with sentences")
-    return Sentences(path, list(first), np.array(starts, np.int64), np.array(places, np.int64))
+    found, starts = np.unique(places, return_index=True)
+    return Sentences(path, list(first), starts[found != NOWHERE], np.array(places, np.int64))
 
 
 def check_text(text: str, path: str, line: int) -> None:
@@ -104,28 +100,25 @@ def embed_sides(
     return [open_vectors(file) for file in files]
 
 
+@dataclasses.dataclass
 class _UnitEncoder:
     """An encoder that reports sentences whose vector does not have unit length."""
 
-    def __init__(self, encoder: Encoder, side: Sentences) -> None:
-        self._encoder, self._side = encoder, side
+    encoder: Encoder
+    side: Sentences
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        vectors = self._encoder.encode(texts)
+        vectors = self.encoder.encode(texts)
         for bad in not_unit(vectors):
-            line = int(self._side.lines[self._side.texts.index(texts[bad])]) + 1
+            line = int(self.side.lines[self.side.texts.index(texts[bad])]) + 1
             problem = f"the model's vector for '{texts[bad][:60]}' is not of unit length"
             remedy = "remove the sentence, or use another model"
-            raise InputError(problem, path=self._side.path, line=line, remedy=remedy)
+            raise InputError(problem, path=self.side.path, line=line, remedy=remedy)
         return vectors
 
 
 def open_sides(
-    sides: Sequence[Sentences],
-    paths: Sequence[str],
-    *,
-    dim: int | None = None,
-    binary: bool = True,
+    sides: Sequence[Sentences], paths: Sequence[str], *, dim: int | None = None, binary: bool = True
 ) -> list[ArrayLike]:
     """Opens the vectors of the lines of two files; returns the vectors of distinct sentences.
 
@@ -150,10 +143,7 @@ def open_sides(
 
 
 def read_gold(path: str | os.PathLike[str], sides: Sequence[Sentences]) -> set[tuple[int, int]]:
-    """Reads a TSV file of line numbers of source and target, both counted from 1.
-
-    Returns:
-      Indices of the distinct sentences in these lines.
+    """Reads a TSV file of line numbers from 1; returns indices of distinct sources and targets.
 
     Raises:
       InputError: as `textio.read_lines` and `split_pair`, or if a column is not a number, or the
@@ -161,9 +151,8 @@ def read_gold(path: str | os.PathLike[str], sides: Sequence[Sentences]) -> set[t
     """
     pairs = set()
     for number, line in read_lines(path):
-        columns = zip(split_pair(line, os.fspath(path), number), sides, SIDES, strict=True)
-        places = []
-        for column, side, name in columns:
+        columns, places = split_pair(line, os.fspath(path), number), []
+        for column, side, name in zip(columns, sides, SIDES, strict=True):
             if not (column.isascii() and column.isdigit()):
                 problem = f"the {name} column is '{column[:40]}', not the number of a line"
             elif not 1 <= int(column) <= len(side.places):

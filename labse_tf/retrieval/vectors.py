@@ -12,19 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labse_tf.embedding.quantisation import (
-    QUANTISED,
-    REMEDY,
-    Binary,
-    Calibration,
-    calibration_path,
-    read_calibration,
-)
+from labse_tf.embedding import quantisation
 from labse_tf.errors import InputError
 from labse_tf.files.staging import input_path
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float16))
-_QUANTISED = tuple(one.dtype for one in QUANTISED.values())
+_QUANTISED = tuple(one.dtype for one in quantisation.QUANTISED.values())
 _SHARD = re.compile(r"part-(\d{5})-of-(\d{5})\.npy")
 _ROWS_PER_CHECK = 8192
 # Far above the rounding of float16, far below the effect of not normalising.
@@ -39,38 +32,27 @@ class ArrayLike(Protocol):
     def __getitem__(self, which: Any) -> np.ndarray: ...
 
 
-@dataclasses.dataclass(frozen=True)
 class _Shard:
-    path: Path
-    start: int
-    stored: tuple[int, int]
-    dtype: np.dtype
-    offset: int
-    calibration: Calibration | None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        rows, columns = self.stored
-        return rows, self.calibration.dim if self.calibration else columns
-
-    def slice(self, which: slice) -> np.ndarray:
-        # Mapped again each time, so that pages already read do not count as this process's memory.
-        return self._read(np.array(self.map()[which]))
-
-    def rows(self, places: np.ndarray) -> np.ndarray:
-        # Mapped once: for scattered rows, mapping a page takes longer than copying from it.
-        return self._read(self._kept_map.take(places, axis=0))
-
-    def map(self) -> np.memmap:
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.stored)
+    def __init__(
+        self, path: Path, start: int, array: np.memmap, calibration: quantisation.Calibration | None
+    ) -> None:
+        self.path, self.start, self.dtype = path, start, array.dtype
+        self.shape = len(array), calibration.dim if calibration else array.shape[1]
+        self.map = functools.partial(np.memmap, path, array.dtype, "r", array.offset, array.shape)
+        self._calibration = calibration
 
     @functools.cached_property
     def _kept_map(self) -> np.ndarray:
+        # For scattered rows, mapping a page takes longer than copying from it.
         return np.asarray(self.map())
 
-    def _read(self, rows: np.ndarray) -> np.ndarray:
-        if self.calibration:
-            return self.calibration.dequantise(rows)
+    def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
+        # Slices are mapped again each time, so that pages already read do not count as this
+        # process's memory.
+        is_slice = isinstance(which, slice)
+        rows = np.array(self.map()[which]) if is_slice else self._kept_map.take(which, axis=0)
+        if self._calibration:
+            return self._calibration.dequantise(rows)
         return rows.astype(np.float32, copy=False)
 
 
@@ -86,10 +68,8 @@ class Vectors:
 
     def __init__(self, path: Path, shards: Sequence[_Shard]) -> None:
         """See `open_vectors`."""
-        self.path = path
+        self.path, self.dtype, self._shards = path, shards[0].dtype, shards
         self.shape = (sum(shard.shape[0] for shard in shards), shards[0].shape[1])
-        self.dtype = shards[0].dtype
-        self._shards = shards
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -103,7 +83,7 @@ class Vectors:
         """
         for shard in self._shards:
             for start in range(0, shard.shape[0], _ROWS_PER_CHECK):
-                block = shard.slice(slice(start, start + _ROWS_PER_CHECK))
+                block = shard[start : start + _ROWS_PER_CHECK]
                 bad = not_unit(block)
                 if used is not None:
                     bad = bad[used[shard.start + start + bad]]
@@ -117,37 +97,31 @@ class Vectors:
                     problem = f"the vector in row {row} {wrong}"
                     raise InputError(problem, path=shard.path, line=row, remedy=remedy)
 
-    def stored(self) -> np.ndarray:
-        """Reads all rows as they are on disk, quantised or not, into memory."""
-        return np.concatenate([shard.map() for shard in self._shards])
-
     def __getitem__(self, which: slice | np.ndarray) -> np.ndarray:
         """Returns float32 `[rows, dim]` for a slice without a step or an array of indices >= 0."""
         if isinstance(which, slice):
-            return self._slice(*which.indices(len(self)))
+            start, stop, step = which.indices(len(self))
+            if step != 1:
+                raise IndexError("a slice of vectors has no step")
+            parts = [
+                shard[max(start - shard.start, 0) : stop - shard.start]
+                for shard in self._shards
+                if shard.start < stop and shard.start + shard.shape[0] > start
+            ]
+            if not parts:
+                return np.empty((0, self.shape[1]), np.float32)
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
         places = np.asarray(which)
         if len(places) and not 0 <= places.min() <= places.max() < len(self):
             raise IndexError(f"an index is outside 0 to {len(self) - 1}")
         if len(self._shards) == 1:
-            return self._shards[0].rows(places)
+            return self._shards[0][places]
         rows = np.empty((len(places), self.shape[1]), np.float32)
         for shard in self._shards:
             here = (places >= shard.start) & (places < shard.start + shard.shape[0])
             if here.any():
-                rows[here] = shard.rows(places[here] - shard.start)
+                rows[here] = shard[places[here] - shard.start]
         return rows
-
-    def _slice(self, start: int, stop: int, step: int) -> np.ndarray:
-        if step != 1:
-            raise IndexError("a slice of vectors has no step")
-        parts = [
-            shard.slice(slice(max(start - shard.start, 0), stop - shard.start))
-            for shard in self._shards
-            if shard.start < stop and shard.start + shard.shape[0] > start
-        ]
-        if not parts:
-            return np.empty((0, self.shape[1]), np.float32)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,8 +157,7 @@ def open_vectors(
       check: whether to read the vectors: see `Vectors.check`.
 
     Raises:
-      InputError: if the file does not exist, a shard is missing, an array is not 2-dimensional, has
-        another type or is truncated, a calibration is missing or wrong, the dimension differs,
+      InputError: if a file, a shard or a calibration is missing or wrong, the dimension differs,
         there are no rows, or as `Vectors.check`.
     """
     path = Path(input_path(path))
@@ -250,22 +223,23 @@ def _open_shard(path: Path, start: int) -> _Shard:
         raise InputError(problem, path=path, remedy=remedy)
     calibration = None
     if array.dtype in _QUANTISED:
-        calibration = read_calibration(path)
+        calibration = quantisation.read_calibration(path)
         if (calibration.dtype, calibration.columns) != (array.dtype, array.shape[1]):
             problem = f"is for {calibration.kind} vectors in {calibration.columns} columns, but "
             problem += f"{path.name} holds {array.dtype} in {array.shape[1]}"
-            raise InputError(problem, path=calibration_path(path), remedy=REMEDY)
-    return _Shard(path, start, array.shape, array.dtype, array.offset, calibration)
+            where = quantisation.calibration_path(path)
+            raise InputError(problem, path=where, remedy=quantisation.REMEDY)
+    return _Shard(path, start, array, calibration)
 
 
 def is_binary(vectors: ArrayLike) -> bool:
     """Whether these are binary vectors on disk, or some of them."""
     whole = vectors.vectors if isinstance(vectors, Selection) else vectors
-    return isinstance(whole, Vectors) and whole.dtype == Binary.dtype
+    return isinstance(whole, Vectors) and whole.dtype == quantisation.Binary.dtype
 
 
 def read_bits(vectors: Vectors | Selection) -> np.ndarray:
     """Reads binary vectors as they are stored, uint8 `[n, ceil(dim / 8)]`, into memory."""
     if isinstance(vectors, Selection):
-        return vectors.vectors.stored()[vectors.rows]
-    return vectors.stored()
+        return read_bits(vectors.vectors)[vectors.rows]
+    return np.concatenate([shard.map() for shard in vectors._shards])

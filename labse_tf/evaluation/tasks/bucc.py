@@ -1,10 +1,9 @@
 """The task `bucc`: finding the translations in two monolingual corpora.
 
 BUCC 2018 (Zweigenbaum, Sharoff and Rapp 2018) provides two files of `id<TAB>sentence` and the gold
-pairs of ids; a system extracts pairs, and is scored by their precision, recall and F1. As in
-LaBSE's paper and LASER, pairs are ranked by a score and cut off where F1 is best: an upper bound,
-as the threshold is chosen on the same gold pairs. The scores are the cosine, which LaBSE's paper
-uses, and the margin scores of Artetxe and Schwenk 2019 (arXiv 1811.01136).
+pairs of ids. As in LaBSE's paper and LASER, pairs are ranked by a score, the cosine or a margin
+(Artetxe and Schwenk 2019, arXiv 1811.01136), and cut off where F1 is best: an upper bound, as the
+threshold is chosen on the same gold pairs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from labse_tf.evaluation.bitext import weighted_scores
 from labse_tf.evaluation.result import Column, Part, Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns, side_of
-from labse_tf.progress import Progress
 from labse_tf.retrieval.mining import MARGINS, RETRIEVALS, best_threshold, mine_pairs
 from labse_tf.retrieval.neighbours import nearest, nearest_both
 
@@ -141,8 +139,7 @@ def score_corpora(
 
     `gold`: int64 `[pairs, 2]`, indices of source and target; no repeated pairs.
     """
-    with Progress("search", total=len(sources), unit="sentence") as progress:
-        forward, backward = nearest_both(sources, targets, neighbours, on_progress=progress.update)
+    forward, backward = nearest_both(sources, targets, neighbours)
     keys = gold[:, 0] * len(targets) + gold[:, 1]
     mining: dict[str, dict[str, Any]] = {margin: {} for margin in MARGINS}
     for margin, retrieval in itertools.product(MARGINS, RETRIEVALS):

@@ -19,17 +19,7 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
-from labse_tf.evaluation.classifiers import (
-    SEEDS,
-    SEEDS_OPTION,
-    Examples,
-    Network,
-    describe_transfer,
-    majority,
-    mean_of_targets,
-    scaled,
-    transfer,
-)
+from labse_tf.evaluation import classifiers
 from labse_tf.evaluation.result import Column, Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import find_files, read_columns
@@ -43,10 +33,10 @@ DATA = (
 )
 OPTIONS = (
     Option("source", "language that is trained on (default english, or en)", metavar="LANGUAGE"),
-    SEEDS_OPTION,
+    classifiers.SEEDS_OPTION,
 )
 
-NETWORK = Network(hidden=(10,), rate=0.01, batch_size=32, patience=10)
+NETWORK = classifiers.Network(hidden=(10,), rate=0.01, batch_size=32, patience=10)
 
 _FILE = re.compile(r"([\w-]+)\.(train|valid|dev|test)(?:\.\d+)?(?:\.tsv)?")
 # Bytes literals of Python, which MLDoc's generator writes under Python 3.
@@ -56,14 +46,18 @@ _SOURCES = ("english", "en", "eng")
 
 
 def evaluate(
-    encoder: Encoder, data: str | os.PathLike[str], *, source: str | None = None, seeds: int = SEEDS
+    encoder: Encoder,
+    data: str | os.PathLike[str],
+    *,
+    source: str | None = None,
+    seeds: int = classifiers.SEEDS,
 ) -> dict[str, Any]:
     """Returns the record of an encoder.
 
-    `languages`: for each with a test part its number of `test` texts, the `majority`, which is the
-    share of its most frequent label, and `accuracy` with `mean` and `spread` over seeds.
-    `accuracy`: the mean over the languages that were not trained on, or of the source if it is the
-    only one. `penalty`, `dev_accuracy`: of the classifiers.
+    `languages`: for each with a test part its number of `test` texts, the `majority` (the share of
+    its most frequent label), and `accuracy` with `mean` and `spread` over seeds. `accuracy`: the
+    mean over languages that were not trained on, or of the source alone. `penalty`,
+    `dev_accuracy`: of the classifiers.
     """
     files = find_files(data, _FILE, "<language>.test.tsv", key=_language_and_part)
     source = _source(files, source, data)
@@ -74,24 +68,25 @@ def evaluate(
     }
     _check_labels(texts, source, files)
     vectors = TextVectors(encoder, (text for rows in texts.values() for _, text in rows))
-    features = scaled(vectors)
-    examples = {
-        key: Examples(features([text for _, text in rows]), np.array([label for label, _ in rows]))
-        for key, rows in texts.items()
-    }
+    features = classifiers.scaled(vectors)
+    examples = {}
+    for key, rows in texts.items():
+        labels, documents = zip(*rows, strict=True)
+        examples[key] = classifiers.Examples(features(documents), np.array(labels))
     tests = {language: one for (language, part), one in examples.items() if part == "test"}
-    facts, found = transfer(
+    facts, found = classifiers.transfer(
         examples[source, "train"],
         examples[source, "dev"],
         {language: lambda one=one: one for language, one in tests.items()},
         network=NETWORK,
         seeds=seeds,
     )
-    languages = {
-        name: {"test": len(one.labels), "majority": majority(one.labels), "accuracy": found[name]}
-        for name, one in tests.items()
-    }
-    scores = {"accuracy": mean_of_targets(languages, source), **facts, "languages": languages}
+    languages = {}
+    for name, one in tests.items():
+        share = classifiers.majority(one.labels)
+        languages[name] = {"test": len(one.labels), "majority": share, "accuracy": found[name]}
+    mean = classifiers.mean_of_targets(languages, source)
+    scores = {"accuracy": mean, **facts, "languages": languages}
     settings = {"source": source, "seeds": seeds, "hidden": list(NETWORK.hidden)}
     paths = [files[key] for key in texts]
     return make_record("classify", encoder, data, paths, settings, scores)
@@ -136,4 +131,4 @@ def _decoded(text: str) -> str:
 
 def describe(record: Mapping[str, Any]) -> Result:
     """Returns the accuracy in each language."""
-    return describe_transfer(record, [Column("test", "test", None)])
+    return classifiers.describe_transfer(record, [Column("test", "test", None)])

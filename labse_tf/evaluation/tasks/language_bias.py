@@ -1,7 +1,6 @@
 """The task `language-bias`: do vectors cluster by meaning or by language?
 
-The pool is the same sentences in several languages: files `<code>.txt` in which lines i are
-translations of each other. With an unbiased encoder, nearest neighbours are translations; with a
+With an unbiased encoder, nearest neighbours in a pool of aligned sentences are translations; with a
 biased one, they are other sentences of the same language. The task counts both, before and after
 removing the first r principal components of each language's vectors (Yang et al. 2021, arXiv
 2012.14388, section 5.1), and with `tatoeba` measures the effect on Tatoeba's accuracy.
@@ -82,11 +81,8 @@ def evaluate(
 
     def without(count: int, code: str | None, lines: list[str]) -> np.ndarray:
         """Returns vectors of a language without its first components."""
-        return (
-            vectors[lines]
-            if code is None
-            else remove_components(vectors[lines], biases[code][:count])
-        )
+        found = vectors[lines]
+        return found if code is None else remove_components(found, biases[code][:count])
 
     english = next((code for code in pool if _language(code) == _language("eng")), None)
     removed = {}
@@ -94,12 +90,10 @@ def evaluate(
         for count in progress.each(components):
             shares = neighbour_shares({code: without(count, code, pool[code]) for code in pool})
             removed[str(count)] = shares
-            accuracies = {
-                code: tatoeba_task.score_language(
-                    without(count, own, foreign), without(count, english, in_english)
-                )["mean_accuracy"]
-                for code, (own, foreign, in_english) in pairs.items()
-            }
+            accuracies = {}
+            for code, (own, foreign, in_english) in pairs.items():
+                both = without(count, own, foreign), without(count, english, in_english)
+                accuracies[code] = tatoeba_task.score_language(*both)["mean_accuracy"]
             if pairs:
                 mean = float(np.mean(list(accuracies.values())))
                 shares["tatoeba"] = {"accuracy": mean, "languages": accuracies}
@@ -154,9 +148,8 @@ def principal_components(vectors: np.ndarray, count: int) -> np.ndarray:
     """Returns the first right singular vectors of a language's vectors `[n, dim]`.
 
     The matrix is not centred: its first vector is close to the mean, which is most of what a
-    language's vectors share (Yang et al. 2021, arXiv 2012.14388, section 5.1; after Arora, Liang
-    and Ma 2017). The paper does not say whether it subtracts a mean first; the authors' later code
-    (github.com/ziyi-yang/LIR) does not.
+    language's vectors share (Yang et al. 2021, arXiv 2012.14388, section 5.1). The paper does not
+    say whether it subtracts a mean first; the authors' code (github.com/ziyi-yang/LIR) does not.
 
     The result is float32 `[count, dim]`: orthonormal rows, in descending order of singular values.
     The count is at most `dim` and n.
@@ -189,21 +182,22 @@ def neighbour_shares(vectors: Mapping[str, np.ndarray]) -> dict[str, Any]:
     is in their own language, and is a translation; `shares`, each language's share of all nearest
     sentences; `from`, the same by the language of the sentence.
     """
-    codes, pool = list(vectors), np.concatenate(list(vectors.values()))
-    size, own = len(pool) // len(codes), np.arange(len(pool))
+    pool = np.concatenate(list(vectors.values()))
+    size, own = len(pool) // len(vectors), np.arange(len(pool))
     two = nearest(pool, pool, 2).indices
     # A sentence is its own nearest neighbour, unless others have the same vector.
     neighbours = np.where(two[:, 0] == own, two[:, 1], two[:, 0])
-    counts = np.zeros((len(codes), len(codes)))
+    counts = np.zeros((len(vectors), len(vectors)))
     np.add.at(counts, (own // size, neighbours // size), 1)
+
+    def by_language(values: np.ndarray) -> dict[str, Any]:
+        return dict(zip(vectors, values.tolist(), strict=True))
+
     return {
         "same_language": float(np.trace(counts) / len(pool)),
         "translation": float(np.mean(neighbours % size == own % size)),
-        "shares": dict(zip(codes, (counts.sum(axis=0) / len(pool)).tolist(), strict=True)),
-        "from": {
-            code: dict(zip(codes, row.tolist(), strict=True))
-            for code, row in zip(codes, counts / size, strict=True)
-        },
+        "shares": by_language(counts.sum(axis=0) / len(pool)),
+        "from": dict(zip(vectors, map(by_language, counts / size), strict=True)),
     }
 
 
@@ -233,11 +227,6 @@ def describe(record: Mapping[str, Any]) -> Result:
         f"{of if isinstance(of, str) else of['path']}",
         f"all in per cent; a language's fair share of neighbours is {100 / count:.1f}",
     ]
-    return Result(
-        [
-            Part("taken out", rows, columns),
-            Part("of all nearest neighbours", shares, end_columns, fair, in_table=False),
-        ],
-        {code: row[code] for code, row in removed["0"]["from"].items()},
-        notes,
-    )
+    drawn = Part("of all nearest neighbours", shares, end_columns, fair, in_table=False)
+    units = {code: row[code] for code, row in removed["0"]["from"].items()}
+    return Result([Part("taken out", rows, columns), drawn], units, notes)

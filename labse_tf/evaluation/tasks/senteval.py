@@ -1,15 +1,10 @@
 """The task `senteval`: English classification and relatedness on frozen vectors.
 
-The tasks and protocols are SentEval's (Conneau and Kiela 2018, arXiv 1803.05449). Logistic
-regression is trained on the vectors; the encoder is not. MR, CR, SUBJ, MPQA: ten folds, each tested
-by a classifier whose regularisation ten folds of the other nine chose. TREC, MRPC: ten folds of the
-training part choose it. SST2, SICK-E, SICK-R: the dev part chooses it. A pair of sentences with
-vectors u, v has the features |u - v| and u * v. The penalties suit numbers of about 1, so unit
-vectors are multiplied by the square root of their dimensions.
-
-SICK-R predicts a distribution over the scores 1 to 5, whose mean is compared with the human score.
-The target is Tai et al. 2015's (arXiv 1503.00075, equation 15): 3.6 is 40 % of 3 and 60 % of 4. It
-is trained with cross-entropy, where SentEval has the squared error.
+The tasks and protocols are SentEval's (Conneau and Kiela 2018, arXiv 1803.05449), as
+docs/evaluation.md describes. A pair of sentences with vectors u, v has the features |u - v| and
+u * v. SICK-R predicts a distribution over the scores 1 to 5, whose mean is compared with the human
+score. The target is Tai et al. 2015's (arXiv 1503.00075, equation 15): 3.6 is 40 % of 3 and 60 % of
+4. It is trained with cross-entropy, where SentEval has the squared error.
 """
 
 from __future__ import annotations
@@ -74,10 +69,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Returns the record of an encoder, and a baseline on the same folds.
 
-    `tasks`: for each its number of `test` examples, the `majority`, which is the share of its most
-    frequent label, and by system, `model` and the baseline, `accuracy` with its `standard_error`,
-    of MRPC also `f1`, of SICK-R instead `pearson` and `spearman`. `average`: by system, the mean
-    over tasks of accuracy or Pearson's correlation, from 0 to 1.
+    `tasks`: for each the number of `test` examples, the `majority` (the share of its most frequent
+    label), and by system, `model` and the baseline, `accuracy` with its `standard_error`, of MRPC
+    also `f1`, of SICK-R instead `pearson` and `spearman`. `average`: their means over tasks.
     """
     files = find_tasks(data)
     texts = {name: read_task(name, one, folds) for name, one in files.items()}
@@ -125,16 +119,17 @@ def _score(
     examples = {part: _examples(texts, features) for part, texts in parts.items()}
     train, dev, test = (examples.get(part) for part in ("train", "dev", "test"))
     if name == "SICK-R":
-        return _relatedness(
-            *(one._replace(labels=parts[part].scores) for part, one in examples.items())
-        )
+        scored = (one._replace(labels=parts[part].scores) for part, one in examples.items())
+        return _relatedness(*scored)
     if train is None:
         share = float(np.mean(classifiers.nested_folds(test, folds=folds, seed=seed)))
-    elif dev is not None:
-        share = classifiers.accuracy(classifiers.fit_with_dev(train, dev), test)
     else:
         strengths = classifiers.STRENGTHS_OF_FOLDS
-        model = classifiers.fit_with_folds(train, strengths, folds=folds, seed=seed)
+        model = (
+            classifiers.fit_with_dev(train, dev)
+            if dev
+            else classifiers.fit_with_folds(train, strengths, folds=folds, seed=seed)
+        )
         share = classifiers.accuracy(model, test)
     error = float(np.sqrt(share * (1 - share) / len(test.labels)))
     found = {"accuracy": share, "standard_error": error}
@@ -149,9 +144,8 @@ def _score(
 def _examples(texts: Texts, features: Features) -> Examples:
     first, *others = (features(side) for side in texts.sides)
     if others and isinstance(first, np.ndarray):
-        pairs = [np.abs(first - others[0]), first * others[0]]
-        return Examples(np.concatenate(pairs, axis=1), texts.labels)
-    if others:
+        first = np.concatenate([np.abs(first - others[0]), first * others[0]], axis=1)
+    elif others:
         from scipy.sparse import hstack
 
         first = hstack([abs(first - others[0]), first.multiply(others[0])], format="csr")
@@ -234,17 +228,17 @@ def find_tasks(data: str | os.PathLike[str]) -> dict[str, dict[str, list[str]]]:
     """
     found = {}
     for name, layout in TASKS.items():
-        files = [f"{file}.tsv" for part in layout.parts.values() for file in part]
-        paths = {file: find_packed(os.path.join(data, file)) for file in files}
-        missing = [file for file, path in paths.items() if path is None]
+        parts = {
+            part: {f"{file}.tsv": find_packed(os.path.join(data, f"{file}.tsv")) for file in files}
+            for part, files in layout.parts.items()
+        }
+        files = {file: path for part in parts.values() for file, path in part.items()}
+        missing = [file for file, path in files.items() if path is None]
         if missing and len(missing) < len(files):
             remedy = f"{name} needs {', '.join(files)}"
             raise InputError(f"has no {missing[0]}", path=data, remedy=remedy)
         if not missing:
-            found[name] = {
-                part: [paths[f"{file}.tsv"] for file in names]
-                for part, names in layout.parts.items()
-            }
+            found[name] = {part: list(paths.values()) for part, paths in parts.items()}
     if not found:
         remedy = "it needs MR.tsv or others that `labse eval senteval --help` names"
         raise InputError("has no file of any task of SentEval", path=data, remedy=remedy)
@@ -255,8 +249,7 @@ def read_task(name: str, files: Mapping[str, Sequence[str]], folds: int) -> dict
     """Returns the parts of a task.
 
     Raises:
-      InputError: if a file is broken, a label is in the test part alone, or a label that is to be
-        divided into folds has too few examples.
+      InputError: if a file is broken, or a label has too few examples, for each fold too.
     """
     parts = {part: _read_part(paths, TASKS[name].columns) for part, paths in files.items()}
     training = "train" if "train" in parts else "test"

@@ -1,10 +1,8 @@
 """The task `sts`: semantic textual similarity, such as STS12 to STS16 and the STS benchmark.
 
-The data are files `DIR/<set>/<name>.tsv[.xz]` (or `DIR/<name>.tsv`) of score, sentence 1,
-sentence 2 and anything else, as in SentEval. Similarities are compared with human scores by
-Pearson's and Spearman's correlation, for two similarities: the cosine, and the angular one,
-1 - arccos(cosine) / pi, which Cer et al. 2018 (arXiv 1803.11175, equation 1) found to work better
-on average. Spearman's is the same for both, as one is a monotonic function of the other.
+Similarities are compared with human scores by Pearson's and Spearman's correlation, for two
+similarities: the cosine, and the angular one, 1 - arccos(cosine) / pi (Cer et al. 2018, arXiv
+1803.11175, equation 1). Spearman's is the same for both.
 """
 
 from __future__ import annotations

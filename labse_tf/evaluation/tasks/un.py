@@ -1,12 +1,9 @@
 """The task `un`: P@1 of translation retrieval over a whole corpus, as in LaBSE's paper on the UN's.
 
 The paper searches for each English sentence's translation among all distinct sentences of the UN's
-parallel corpus (Ziemski, Junczys-Dowmunt and Pouliquen 2016), following Guo et al. 2018 (arXiv
-1807.11906). That is `same_text` from English: as equal texts are equally near, the share of queries
-that find the right text does not depend on how often the pool contains it. Both directions are
-scored. Any aligned corpus can be used: Moses pairs `NAME.<a>-<b>.<a>` and `NAME.<a>-<b>.<b>`, or
-TSV files `NAME.tsv`. Millions of sentences are possible: vectors are kept on disk, and the search
-reads them in blocks, one corpus after the other.
+parallel corpus, following Guo et al. 2018 (arXiv 1807.11906). That is `same_text` from English: as
+equal texts are equally near, the share of queries that find the right text does not depend on how
+often the pool contains it. Vectors are kept on disk, and the search reads them in blocks.
 """
 
 from __future__ import annotations
@@ -76,8 +73,8 @@ def evaluate(
     `corpora`: for each its `pairs`; for `forward` (source to target) and `backward` what
     `score_direction` returns; `from_english`, the direction in which English sentences are the
     queries, or None; `search`, the index and, if approximate, the measured recall. `p_at_1` and
-    `same_text`: the means over corpora and directions. `from_english`: the means over the corpora
-    that have such a direction, in it, and their number; None if there is none.
+    `same_text`: the means over corpora and directions. `from_english`: their means and the number
+    of corpora in that direction; None if there is none.
     """
     if not 0 < recall <= 1:
         raise InputError(f"--recall is {recall}", remedy="give more than 0, at most 1")
@@ -93,10 +90,8 @@ def evaluate(
             stack.enter_context(locked(folder))
         for name, files in corpora.items():
             sources, targets = hashes[name]
-            options = {"index": index, "recall": recall}
-            forward, backward, search = _search(
-                encoder, files, len(sources), folder / name, **options
-            )
+            how = {"index": index, "recall": recall}
+            forward, backward, search = _search(encoder, files, len(sources), folder / name, **how)
             results[name] = {
                 "pairs": len(sources),
                 "distinct_sources": len(np.unique(sources)),
@@ -137,12 +132,12 @@ def _read_hashes(files: AlignedFiles) -> list[np.ndarray]:
 
     Reading all texts before any is embedded also finds errors in them early.
     """
-    sides = []
-    for side in range(len(SIDES)):
-        digests = (
-            hashlib.blake2b(text.encode(), digest_size=8).digest() for text in files.texts(side)
-        )
-        sides.append(np.frombuffer(b"".join(digests), np.uint64))
+
+    def digest(text: str) -> bytes:
+        return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+    digests = (b"".join(map(digest, files.texts(side))) for side in range(len(SIDES)))
+    sides = [np.frombuffer(one, np.uint64) for one in digests]
     check_lengths(files, sides)
     return sides
 
@@ -154,11 +149,11 @@ def _search(
     _forget_others(folder, encoder, files)
     search_folder = folder / f"search-{NEAREST}-{index}-{recall}"
     search_folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.npy" for name in SIDES]
-    for side, path in enumerate(paths):
-        description = f"embed {SIDES[side]}"
-        embed_lines(files.texts(side), encoder, path, total=count, description=description)
-    vectors = [open_vectors(path) for path in paths]
+    vectors = []
+    for side, name in enumerate(SIDES):
+        path, lines = folder / f"{name}.npy", files.texts(side)
+        embed_lines(lines, encoder, path, total=count, description=f"embed {name}")
+        vectors.append(open_vectors(path))
     return search_both(*vectors, NEAREST, search_folder, index=index, recall=recall)
 
 
@@ -183,9 +178,8 @@ def score_direction(found: Neighbours, candidates: np.ndarray) -> dict[str, floa
     """Returns `p_at_1` and `same_text`.
 
     `p_at_1`: the share of queries whose right candidate, which has the query's index, is nearer
-    than all others. `same_text`: the share whose nearest text equals the right one, so that
-    duplicates are no errors. A tie of the two nearest is a miss in `p_at_1`; in `same_text`, if
-    their texts differ: `candidates`, `[n]`, are equal where texts are.
+    than all others. `same_text`: the share whose nearest text equals the right one. A tie of the
+    two nearest is a miss; in `same_text`, if their texts differ: `candidates` `[n]` equal as texts.
     """
     first, last = found.indices[:, 0], found.indices[:, -1]
     ties = (first != last) & (found.similarities[:, 0] == found.similarities[:, -1])

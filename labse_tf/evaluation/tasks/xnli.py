@@ -19,17 +19,7 @@ import numpy as np
 
 from labse_tf.embedding.protocol import Encoder, TextVectors
 from labse_tf.errors import InputError
-from labse_tf.evaluation.classifiers import (
-    SEEDS,
-    SEEDS_OPTION,
-    Examples,
-    Network,
-    describe_transfer,
-    majority,
-    mean_of_targets,
-    scaled,
-    transfer,
-)
+from labse_tf.evaluation import classifiers
 from labse_tf.evaluation.result import Result
 from labse_tf.evaluation.task import Option, make_record
 from labse_tf.evaluation.texts import (
@@ -47,17 +37,14 @@ DATA = (
     "{train,dev,test}.<lang>.tsv of premise, hypothesis, label, or xnli.{dev,test}.tsv, with\n"
     "--train: train on one language, test on every language"
 )
-_CROSS_LINGUAL = """no: premise and hypothesis in one language; yes: all languages with all others \
-(default no)"""
 OPTIONS = (
     Option("train", "training pairs, instead of those in --data", metavar="FILE"),
     Option("source", "language that is trained on (default en)", metavar="LANG"),
-    SEEDS_OPTION,
-    Option("cross_lingual", _CROSS_LINGUAL, choices=("no", "yes")),
+    classifiers.SEEDS_OPTION,
 )
 
 SOURCE = "en"
-NETWORK = Network(hidden=(512, 384), rate=1e-3, batch_size=128, patience=3)
+NETWORK = classifiers.Network(hidden=(512, 384), rate=1e-3, batch_size=128, patience=3)
 
 
 def evaluate(
@@ -66,16 +53,14 @@ def evaluate(
     *,
     train: str | None = None,
     source: str = SOURCE,
-    seeds: int = SEEDS,
-    cross_lingual: str = "no",
+    seeds: int = classifiers.SEEDS,
 ) -> dict[str, Any]:
     """Returns the record of an encoder.
 
     `languages`: for each `accuracy` with `mean` and `spread` over seeds. `accuracy`: the mean over
-    the languages that were not trained on, or of the source if it is alone. With `cross_lingual`,
-    `crossed`: by premise's and hypothesis's language, the mean. `test`: pairs of a language;
-    `majority`: the share of the most frequent label; `trained`: pairs, after those that are in the
-    dev or test part were left out.
+    the languages that were not trained on, or of the source if it is alone. `test`: pairs of a
+    language; `majority`: the share of the most frequent label; `trained`: pairs, after those that
+    are in the dev or test part were left out.
     """
     entries = {"train": train or _entry(data, "train", source)}
     entries |= {part: _entry(data, part) for part in ("dev", "test")}
@@ -89,28 +74,19 @@ def evaluate(
     dev = InferencePairs({source: sets["dev"].texts[source]}, sets["dev"].labels)
     rows = (rows for one in (training, dev, test) for rows in one.texts.values())
     texts = itertools.chain.from_iterable(itertools.chain.from_iterable(rows))
-    features = scaled(TextVectors(encoder, texts))
-    facts, found = transfer(
-        _examples(training, features, source, source),
-        _examples(dev, features, source, source),
-        {
-            (one, other): functools.partial(_examples, test, features, one, other)
-            for one, other in itertools.product(test.texts, repeat=2)
-            if one == other or cross_lingual == "yes"
-        },
+    features = classifiers.scaled(TextVectors(encoder, texts))
+    facts, found = classifiers.transfer(
+        _examples(training, features, source),
+        _examples(dev, features, source),
+        {one: functools.partial(_examples, test, features, one) for one in test.texts},
         network=NETWORK,
         seeds=seeds,
     )
-    languages = {one: {"accuracy": found[one, one]} for one in test.texts}
-    scores = {"accuracy": mean_of_targets(languages, source), "languages": languages}
-    if len(found) > len(languages):
-        scores["crossed"] = {
-            one: {other: found[one, other]["mean"] for other in languages} for one in languages
-        }
+    languages = {one: {"accuracy": shares} for one, shares in found.items()}
+    scores = {"accuracy": classifiers.mean_of_targets(languages, source), "languages": languages}
     counts = {"trained": len(training.labels), "test": len(test.labels)}
-    scores |= {**facts, **counts, "majority": majority(test.labels)}
-    settings = {"train": train, "source": source, "seeds": seeds, "cross_lingual": cross_lingual}
-    settings["hidden"] = list(NETWORK.hidden)
+    scores |= {**facts, **counts, "majority": classifiers.majority(test.labels)}
+    settings = {"train": train, "source": source, "seeds": seeds, "hidden": list(NETWORK.hidden)}
     paths = [path for entry in entries.values() for path in find_inference_files(entry)]
     return make_record("xnli", encoder, data, paths, settings, scores)
 
@@ -147,19 +123,13 @@ def _without_tests(sets: dict[str, InferencePairs], source: str, path: str) -> I
 
 
 def _examples(
-    pairs: InferencePairs, features: Callable[[Sequence[str]], np.ndarray], one: str, other: str
-) -> Examples:
-    """Returns premises in the language `one` with hypotheses in the language `other`."""
-    premise = features([row[0] for row in pairs.texts[one]])
-    hypothesis = features([row[1] for row in pairs.texts[other]])
+    pairs: InferencePairs, features: Callable[[Sequence[str]], np.ndarray], language: str
+) -> classifiers.Examples:
+    premise, hypothesis = map(features, zip(*pairs.texts[language], strict=True))
     sides = (premise, hypothesis, premise * hypothesis, np.abs(premise - hypothesis))
-    return Examples(np.concatenate(sides, axis=1), np.array(pairs.labels))
+    return classifiers.Examples(np.concatenate(sides, axis=1), np.array(pairs.labels))
 
 
 def describe(record: Mapping[str, Any]) -> Result:
-    """Returns the accuracy in each language, and the mean of two languages."""
-    notes = []
-    if crossed := record.get("crossed"):
-        pairs = [share for one, row in crossed.items() for two, share in row.items() if one != two]
-        notes.append(f"premise and hypothesis in two languages: mean {100 * np.mean(pairs):.1f}")
-    return describe_transfer(record, notes=notes)
+    """Returns the accuracy in each language."""
+    return classifiers.describe_transfer(record)

@@ -142,10 +142,8 @@ def score(sources: np.ndarray, targets: np.ndarray, *, k: int, margin: str) -> n
     near = np.take_along_axis(cosines, nearest, axis=1)
     target_means = -np.partition(-cosines, backward - 1, axis=0)[:backward].mean(axis=0)
     scores = np.full_like(cosines, -np.inf)
-    of_near = margin_scores(
-        near, near.mean(axis=1)[:, np.newaxis], target_means[nearest], margin=margin
-    )
-    np.put_along_axis(scores, nearest, of_near, axis=1)
+    means = near.mean(axis=1)[:, np.newaxis], target_means[nearest]
+    np.put_along_axis(scores, nearest, margin_scores(near, *means, margin=margin), axis=1)
     return scores
 
 
@@ -189,13 +187,10 @@ def perturb(
 ) -> Iterator[tuple[int, str, str]]:
     """Yields the place of a sentence, a kind of KINDS, and a text with another meaning.
 
-    Chen et al. (section 3) change causality, entities and numbers, with a parser and a thesaurus.
-    Here rules do it: digits become others, a number word another one; a capitalised name inside a
-    sentence becomes another name of the text; `not` is added to or taken from an auxiliary verb,
-    and some words become their opposites. The result depends on the text and the seed alone.
-
-    At most `per_kind` texts of a kind are made of one sentence; all are different, and none is
-    among `sentences`.
+    Chen et al. (section 3) use a parser and a thesaurus; here rules change digits and number words,
+    make a capitalised name inside a sentence another name of the text, add `not` to an auxiliary
+    verb or take it away, and replace words by opposites, as the text and the seed alone decide. At
+    most `per_kind` texts of a kind are made of one sentence; all differ, also from `sentences`.
     """
     names = sorted({name for text in sentences for name in _NAME.findall(text)})
     known = set(sentences)

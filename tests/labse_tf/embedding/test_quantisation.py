@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +13,6 @@ from labse_tf.embedding.quantisation import (
     Int8,
     calibration_path,
     read_calibration,
-    write_calibration,
 )
 from labse_tf.errors import InputError
 
@@ -64,22 +61,6 @@ def test_int8_is_off_by_half_a_step_at_most(vectors):
     assert (errors <= calibration.scales * (0.5 + 1e-4)).all()
 
 
-@settings(max_examples=40)
-@given(matrices)
-def test_bits_survive_packing(vectors):
-    calibration = Binary.fit(vectors)
-    rows = calibration.quantise(vectors)
-    assert (rows.dtype, rows.shape) == (np.uint8, (len(vectors), calibration.columns))
-    found = calibration.dequantise(rows)
-    above = vectors > calibration.thresholds
-    zero = ~vectors.any(axis=1)
-    assert (found[zero] == 0).all()
-    plain = above.any(axis=1) & ~zero
-    np.testing.assert_array_equal(found[plain] > 0, above[plain])
-    # Where nothing is above, one bit is set, so that the row is not one of zeros.
-    np.testing.assert_array_equal((found[~plain & ~zero] > 0).sum(axis=1), 1)
-
-
 @pytest.mark.parametrize("kind", [Int8, Binary])
 @settings(max_examples=40)
 @given(vectors=matrices)
@@ -91,19 +72,6 @@ def test_vectors_are_read_with_unit_length_or_as_zeros(kind, vectors):
     calibration = kind.fit(vectors)
     found = np.linalg.norm(calibration.dequantise(calibration.quantise(vectors)), axis=1)
     np.testing.assert_allclose(found, np.where(lengths[:, 0] == 0, 0, 1), atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", [Int8, Binary])
-def test_a_calibration_is_read_as_it_was_written(tmp_path, kind):
-    path = tmp_path / "v.npy"
-    calibration = kind.fit(np.random.default_rng(0).standard_normal((9, 5), np.float32))
-    write_calibration(path, calibration)
-    found = read_calibration(path)
-    assert type(found) is kind
-    for name, numbers in vars(calibration).items():
-        np.testing.assert_array_equal(getattr(found, name), numbers)
-    facts = json.loads((tmp_path / "v.npy.calibration.json").read_text())
-    assert (facts["kind"], facts["dim"]) == (kind.kind, 5)
 
 
 def test_what_is_no_calibration_is_refused(tmp_path):

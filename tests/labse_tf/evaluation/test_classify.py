@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
-
 import numpy as np
 import pytest
+from text_files import write_lines
 
-from labse_tf.evaluation.classifiers import (
-    Examples,
-    accuracy,
-    fit,
-    transfer,
-)
+from labse_tf.evaluation.classifiers import Examples, accuracy, fit, transfer
 from labse_tf.evaluation.tasks import classify
 
 WORDS = {
@@ -47,9 +41,7 @@ def documents(language, count, seed):
 
 
 def write(folder, name, rows):
-    folder.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{label}\t{text}\n" for label, text in rows).encode()
-    (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    write_lines(folder / name, map("\t".join, rows))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from text_files import write_lines
 
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import language_bias
@@ -70,19 +71,16 @@ class Biased:
 
 @pytest.fixture
 def pool(tmp_path):
-    folder = tmp_path / "pool"
-    folder.mkdir()
-    (folder / "eng.txt").write_text("cat\ndog\nhouse\nsky\n", "utf-8")
-    (folder / "deu.txt").write_text("Katze\nHund\nHaus\nHimmel\n", "utf-8")
-    (folder / "tha.txt").write_text("แมว\nหมา\nบ้าน\nฟ้า\n", "utf-8")
-    return folder
+    lines = {"eng": "cat dog house sky", "deu": "Katze Hund Haus Himmel", "tha": "แมว หมา บ้าน ฟ้า"}
+    for code, words in lines.items():
+        write_lines(tmp_path / "pool" / f"{code}.txt", words.split())
+    return tmp_path / "pool"
 
 
 def test_one_component_takes_a_made_bias_away(pool, tmp_path):
-    (tmp_path / "tatoeba.deu-eng.deu").write_text("Hund\nHaus\n", "utf-8")
-    (tmp_path / "tatoeba.deu-eng.eng").write_text("dog\nhouse\n", "utf-8")
-    (tmp_path / "tatoeba.fra-eng.fra").write_text("never read\n", "utf-8")
-    (tmp_path / "tatoeba.fra-eng.eng").write_text("never read\n", "utf-8")
+    sides = {"deu-eng.deu": "Hund Haus", "deu-eng.eng": "dog house"}
+    for name, words in (sides | dict.fromkeys(("fra-eng.fra", "fra-eng.eng"), "unread")).items():
+        write_lines(tmp_path / f"tatoeba.{name}", words.split())
     result = language_bias.evaluate(Biased(), pool, tatoeba=tmp_path, components=[1])
     before, after = result["removed"]["0"], result["removed"]["1"]
     assert (before["same_language"], before["translation"]) == (1.0, 0.0)
@@ -95,10 +93,8 @@ def test_one_component_takes_a_made_bias_away(pool, tmp_path):
 
 def test_components_of_other_text(pool, tmp_path):
     fit = tmp_path / "fit"
-    fit.mkdir()
     for path in pool.iterdir():
-        lines = path.read_text("utf-8").splitlines()
-        (fit / path.name).write_text("\n".join(lines[2:]) + "\n", "utf-8")
+        write_lines(fit / path.name, path.read_text("utf-8").splitlines()[2:])
     (pool / "eng.txt").unlink()
     result = language_bias.evaluate(Biased(), pool, fit=fit, components=[0, 1], sentences=2)
     assert result["settings"]["languages"] == ["deu", "tha"]

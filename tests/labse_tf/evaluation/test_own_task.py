@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import toy_task
 from hashed_encoders import HashedCharacters
+from text_files import write_lines
 
 from labse_tf.cli.main import main
 from labse_tf.embedding.open import open_encoder
@@ -23,10 +24,8 @@ TASK = "toy_task:Capitals"
 
 @pytest.fixture
 def data(tmp_path) -> Path:
-    folder = tmp_path / "capitals"
-    folder.mkdir()
-    (folder / "sentences.txt").write_text("größer als das Meer\nмир и лес\n東京 2020\n", "utf-8")
-    return folder
+    lines = ["größer als das Meer", "мир и лес", "東京 2020"]
+    return write_lines(tmp_path / "capitals" / "sentences.txt", lines).parent
 
 
 def test_a_users_own_task(data, tmp_path, capsys):
@@ -82,9 +81,8 @@ def test_tasks_during_training(data, tmp_path, config_file, bitext_dir, caplog):
     dev = (f"train.dev=[{bitext_dir}]", "train.dev_size=5", f"train.best={TASK}")
     assert train(config_file, run, evaluate, *dev) == 0
     run_dir = open_existing(run)
-    held_out = {
-        line["step"]: line["held_out"] for line in run_dir.read_metrics() if "held_out" in line
-    }
+    lines = (line for line in run_dir.read_metrics() if "held_out" in line)
+    held_out = {line["step"]: line["held_out"] for line in lines}
     assert list(held_out) == [2, 4]
     for measured in held_out.values():
         assert set(measured) == {"retrieval", TASK}

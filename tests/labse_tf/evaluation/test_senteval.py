@@ -10,6 +10,7 @@ from hashed_encoders import HashedCharacters
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from text_files import write_lines
 
 from labse_tf.evaluation import classifiers
 from labse_tf.evaluation.classifiers import Examples
@@ -42,31 +43,25 @@ def pairs(count, seed, scores=False):
     return lines
 
 
-def write(folder, **files):
-    folder.mkdir(exist_ok=True)
-    for name, lines in files.items():
-        path = folder / f"{name.replace('__', '.')}.tsv.xz"
-        path.write_bytes(lzma.compress(("\n".join(lines) + "\n").encode()))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
+    folder, kinds = tmp_path_factory.mktemp("senteval"), ("LOC", "HUM")
     sick = {part: pairs(60, seed, True) for seed, part in enumerate(("train", "trial", "test"))}
-    return write(
-        tmp_path_factory.mktemp("senteval"),
-        CR=sentences(90, 1),
-        MPQA=sentences(40, 2),
-        TREC__train=[f"{line}\tNUM:date" for line in sentences(60, 3, ("LOC", "HUM"))],
-        TREC__test=[f"{line}\tNUM:date" for line in sentences(30, 4, ("LOC", "HUM"))],
-        SST2__phrases_train=sentences(80, 5),
-        SST2__dev=sentences(30, 6),
-        SST2__test=sentences(40, 7),
-        MRPC__train=pairs(50, 8),
-        MRPC__val=pairs(20, 9),
-        MRPC__test=pairs(40, 10),
-        **{f"SICK__{part}": lines for part, lines in sick.items()},
-    )
+    for name, lines in {
+        "CR": sentences(90, 1),
+        "MPQA": sentences(40, 2),
+        "TREC.train": [f"{line}\tNUM:date" for line in sentences(60, 3, kinds)],
+        "TREC.test": [f"{line}\tNUM:date" for line in sentences(30, 4, kinds)],
+        "SST2.phrases_train": sentences(80, 5),
+        "SST2.dev": sentences(30, 6),
+        "SST2.test": sentences(40, 7),
+        "MRPC.train": pairs(50, 8),
+        "MRPC.val": pairs(20, 9),
+        "MRPC.test": pairs(40, 10),
+        **{f"SICK.{part}": lines for part, lines in sick.items()},
+    }.items():
+        write_lines(folder / f"{name}.tsv.xz", lines)
+    return folder
 
 
 @pytest.fixture(scope="module")

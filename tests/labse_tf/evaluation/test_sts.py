@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import lzma
 import math
 
 import numpy as np
 import pytest
 from hashed_encoders import Table
+from text_files import write_lines
 
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import sts
@@ -46,18 +46,13 @@ VECTORS = {"a": [1, 0], "b": [0.6, 0.8], "c": [0, 1], "d": [-1, 0], "แมว":
 def data(tmp_path):
     files = {
         "set1/one.test.tsv": "5\ta\ta\n3\ta\tb\n0\ta\tc\textra\n",
-        "set1/two.tsv": "0.5\ta\td\n4.5\tb\tแมว\n",
+        "set1/two.tsv.xz": "0.5\ta\td\n4.5\tb\tแมว\n",
         "set1/one.train.tsv": "1\ta\ta\n2\ta\tb\n",
         "set2/de.dev.txt": "1\ta\tb\n2\ta\ta\n",
         "notes.md": "no data",
     }
     for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, "utf-8")
-    packed = lzma.compress((tmp_path / "set1/two.tsv").read_bytes())
-    (tmp_path / "set1/two.tsv").unlink()
-    (tmp_path / "set1/two.tsv.xz").write_bytes(packed)
+        write_lines(tmp_path / name, text.splitlines())
     return tmp_path
 
 

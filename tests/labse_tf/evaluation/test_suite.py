@@ -9,12 +9,7 @@ from hashed_encoders import HashedCharacters
 
 from labse_tf.cli.main import main
 from labse_tf.errors import InputError
-from labse_tf.evaluation.task import (
-    evaluate_all,
-    find_task,
-    find_tasks,
-    task_names,
-)
+from labse_tf.evaluation.task import evaluate_all, find_task, find_tasks, task_names
 from labse_tf.files.outputs import locked
 
 ENCODER = "hashed_encoders:hashed"
@@ -54,8 +49,7 @@ def root(tmp_path):
 
 def run(root, encoder=None):
     """Returns the failures, and the tables that are shown."""
-    shown = []
-    out = root.parent / "out"
+    shown, out = [], root.parent / "out"
     return evaluate_all(encoder or HashedCharacters(), root, out, show=shown.append), shown
 
 
@@ -162,16 +156,12 @@ def test_the_command(root, tmp_path, capfd):
     made = records(root)
     assert set(made) == {f"{name}.json" for name in NAMES if name != "sts"}
     write(root, {"sts/x/a.tsv": PAIRS})
-    assert main(command) == 0
-    assert "sts" in capfd.readouterr().out and made.items() < records(root).items()
-    refused(
-        "is the result of another encoder",
-        [*command[:2], "hashed_encoders:make_hashed", *command[3:]],
-    )
+    assert main(command) == 0 and made.items() < records(root).items()
+    other = [*command[:2], "hashed_encoders:make_hashed", *command[3:]]
+    refused("is the result of another encoder", other)
     (out / "sts.json").write_text("{", "utf-8")
     refused("cannot be read (")
-    (out / "sts.json").unlink()
-    assert (
-        main(["eval", "sts", *command[2:4], str(root / "sts"), "--out", str(out / "sts.json")]) == 0
-    )
+    record = json.loads(records(root)["tatoeba.json"])
+    record.pop("made_from")
+    (out / "sts.json").write_text(json.dumps(record), "utf-8")
     refused("does not tell what it was made from")

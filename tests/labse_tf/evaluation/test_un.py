@@ -6,6 +6,7 @@ import tempfile
 
 import pytest
 from hashed_encoders import HashedCharacters, Table
+from text_files import write_lines
 
 from labse_tf.evaluation.result import format_table
 from labse_tf.evaluation.tasks import un
@@ -109,10 +110,9 @@ def test_without_a_work_folder_the_disk_holds_one_corpus_at_a_time(work, data, m
 
 def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
     work = tmp_path / "work"
-    first = Counted("abc")
+    first, again = Counted("abc"), Counted("abc")
     expected = un.evaluate(first, data, work=work)["corpora"]
     assert first.seen == 8
-    again = Counted("abc")
     assert un.evaluate(again, data, work=work)["corpora"] == expected
     assert again.seen == 0
     fewer, nobody_knows = Counted("abc", leading_columns=8), Counted(None)
@@ -126,9 +126,8 @@ def test_vectors_of_the_same_texts_and_model_are_used_again(data, tmp_path):
 
 
 def test_an_approximate_search_is_told(tmp_path):
-    numbers = [index * 7919 % 100003 for index in range(300)]
-    lines = [f"{number} Katzen\t{number} cats\n" for number in numbers]
-    (tmp_path / "n.tsv").write_text("".join(lines))
+    numbers = (index * 7919 % 100003 for index in range(300))
+    write_lines(tmp_path / "n.tsv", [f"{number} Katzen\t{number} cats" for number in numbers])
     exact, found = (
         un.evaluate(HashedCharacters(), tmp_path, index=index, recall=0.9)
         for index in ("exact", "approximate")

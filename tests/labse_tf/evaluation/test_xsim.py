@@ -19,21 +19,13 @@ from labse_tf.evaluation.tasks.xsim import ENTITY, KINDS, NEGATION, NUMBER, pert
 
 def by_faiss(sources, targets, k):
     """LASER's way: candidates and means from two searches, one ratio at a time."""
-
-    def search(queries, found):
-        index = faiss.IndexFlatIP(found.shape[1])
-        index.add(found)
-        return index.search(queries, k)
-
-    forward, candidates = search(sources, targets)
-    backward, _ = search(targets, sources)
+    metric = faiss.METRIC_INNER_PRODUCT
+    forward, candidates = faiss.knn(sources, targets, k, metric)
+    backward, _ = faiss.knn(targets, sources, k, metric)
     best = []
-    for row in range(len(sources)):
-        ratios = [
-            cosine / ((forward[row].mean() + backward[place].mean()) / 2)
-            for cosine, place in zip(forward[row], candidates[row], strict=True)
-        ]
-        best.append(candidates[row][int(np.argmax(ratios))])
+    for row, places in enumerate(candidates):
+        means = (forward[row].mean() + backward[places].mean(axis=1)) / 2
+        best.append(places[np.argmax(forward[row] / means)])
     return np.array(best)
 
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import lzma
 import resource
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -45,13 +44,11 @@ def test_mining_finds_all_translations(thai_and_arabic, tmp_path, succeeds):
     assert "precision 100.0, recall 100.0, F1 100.0" in shown
     facts = json.loads(report.read_text("utf-8"))
     assert facts["source"]["lines"] == 52 and facts["pairs"] == facts["gold"]["pairs"] == 48
-    assert facts["search"] == {"index": "exact"} and facts["options"]["one_to_one"] is True
+    assert facts["search"] == {"index": "exact"} and facts["options"]["retrieval"] == "max"
     assert not (tmp_path / "pairs.tsv.work").exists()
     options = ("--threshold", 2, "--margin", "absolute", "--retrieval", "forward", "--overwrite")
-    shown = succeeds(*command, *options)
-    assert "F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in shown
+    assert "F1 0.0 at threshold 2.0000\n0 pairs kept of 48 found" in succeeds(*command, *options)
     assert out.read_text() == ""
-    assert json.loads(report.read_text("utf-8"))["options"]["one_to_one"] is False
 
 
 def test_vectors_made_before_give_the_same_and_load_no_model(
@@ -60,11 +57,10 @@ def test_vectors_made_before_give_the_same_and_load_no_model(
     source, target, gold = thai_and_arabic
     succeeds("mine", MODEL, source, target, "--out", tmp_path / "one.tsv")
     vectors = []
-    for path, opener in ((source, gzip.open), (target, lzma.open)):
-        with opener(path, "rt", encoding="utf-8", newline="\n") as file:
-            lines = [line.strip() for line in file.read().split("\n")[:-1]]
+    for path, unpack in ((source, gzip.decompress), (target, lzma.decompress)):
+        lines = unpack(path.read_bytes()).decode().split("\n")[:-1]
         vectors.append(tmp_path / f"{path.name}.npy")
-        np.save(vectors[-1], encoder().encode(lines))
+        np.save(vectors[-1], encoder().encode([line.strip() for line in lines]))
     encoder.seen.clear()
     command = ("mine", source, target, "--embeddings", *vectors, "--recall", 1, "--out")
     for index in ("exact", "approximate"):
@@ -86,11 +82,7 @@ def test_lines_without_text_tabs_and_packed_pairs(tmp_path, succeeds, refused):
     succeeds(*command, "--out", out)
     assert gzip.decompress(out.read_bytes()) == b"1.000000\tone one\tone one\n1.000000\ttwo\ttwo\n"
     np.save(vectors, np.array([[1, 0], [0, 1], [0, 0]], np.float32))
-    message = "a.npy:3: the vector in row 3 is all zeros"
-    refused(message, *command, "--out", tmp_path / "other.tsv")
-
-
-# Stops in the middle.
+    refused("a.npy:3: the vector in row 3 is", *command, "--out", tmp_path / "other.tsv")
 
 
 @pytest.mark.parametrize("stop_after", [0, 48, 90])
@@ -103,9 +95,7 @@ def test_a_stop_while_embedding_loses_one_chunk_at_most(
     out = tmp_path / "pairs.tsv"
     command = ("mine", MODEL, source, target, "--out", out)
     monkeypatch.setattr(encoder, "stop_after", stop_after)
-    status, _, error = labse(*command)
-    assert (status, error) == (130, error) and "run the same command again" in error
-    assert not out.exists()
+    assert labse(*command)[0] == 130 and not out.exists()
     # A row of which a part was written before the power went.
     for unfinished in (tmp_path / "pairs.tsv.work").glob("*.unfinished"):
         if unfinished.stat().st_size:
@@ -157,36 +147,27 @@ def test_a_stop_while_searching_goes_on(
     assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
-@contextmanager
-def files_of_at_most(size):
-    """Writing beyond fails as on a full disk, with another number of error."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize("size", [2000, 3300])
 def test_a_full_disk_is_said_and_what_was_written_serves(
     thai_and_arabic, encoder, tmp_path, labse, monkeypatch, size
 ):
-    """In the vectors (3,200 bytes a side), or in the search's state."""
+    """In the vectors (3,200 bytes a side), or in the search's state.
+
+    Writing beyond the limit fails as on a full disk, with another number of error.
+    """
     source, target, _ = thai_and_arabic
     monkeypatch.setattr("labse_tf.embedding.file._LINES_PER_CHUNK", 5)
-    out = tmp_path / "pairs.tsv"
-    with files_of_at_most(size):
+    out, before = tmp_path / "pairs.tsv", resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
         status, _, error = labse("mine", MODEL, source, target, "--out", out)
-    message = f"labse: error: {out}: cannot be written (File too large); make room; run the same"
-    assert status == 2 and message in error, error
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert status == 2 and f"{out}: cannot be written (File too large); make room" in error, error
     assert labse("mine", MODEL, source, target, "--out", out)[0] == 0
     assert len(read_rows(out)) == 48
     # The chunk that met the full disk is embedded twice.
     assert len(encoder.seen) <= 96 + 5
-
-
-# Bad input.
 
 
 def test_gold_that_points_nowhere_is_refused_before_any_work(
@@ -225,9 +206,6 @@ def test_options_that_make_no_sense_are_refused(encoder, tmp_path, refused):
     for options, message in (
         (["--neighbours", 0], "--neighbours is 0; give 1 or more"),
         (["--recall", 0], "--recall is 0.0; give more than 0"),
-        (["--margin", "cosine"], "--margin: invalid choice: 'cosine'"),
-        (["--retrieval", "both"], "--retrieval: invalid choice: 'both'"),
-        (["--index", "hnsw"], "--index: invalid choice: 'hnsw'"),
         (["--embeddings", "a", "b"], "3 names where SOURCE TARGET"),
         (["--dim", 0], "--dim is 0; give 1 or more"),
         (["--dim", 17], "has vectors of 16 dimensions, and --dim is 17; give 16 or less"),

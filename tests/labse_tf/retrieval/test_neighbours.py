@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from labse_tf.embedding.quantisation import Binary
 from labse_tf.retrieval import codes, neighbours
-from labse_tf.retrieval.neighbours import (
-    Neighbours,
-    Search,
-    nearest,
-    nearest_both,
-    rescore,
-    search_bits,
-    search_blocks,
-)
+from labse_tf.retrieval.neighbours import Neighbours, Search, nearest, search_bits, search_blocks
 
 generators = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
@@ -44,7 +36,7 @@ def assert_sorted(found, sides, k):
 
 
 def search(sources, targets, k, run=search_blocks, **options):
-    found = Search.new(sources, targets, k)
+    found = Search(sources, targets, k)
     list(run(found, **options))
     return found.forward, found.backward
 
@@ -67,7 +59,7 @@ def test_wide_blocks_find_what_a_sort_finds(k, dtype):
     generator = np.random.default_rng(k)
     # 1,100 columns: groups of several, and a rest that fills no group.
     sides = [generator.integers(-99, 99, (n, 8)).astype(dtype) for n in (257, 1100)]
-    assert_sorted(nearest_both(*sides, k), sides, k)
+    assert_sorted(neighbours.nearest_both(*sides, k), sides, k)
 
 
 @pytest.mark.parametrize("count", [3, 70, 5000])
@@ -91,24 +83,21 @@ def test_a_search_resumes_after_any_block(by_bits, blocks, monkeypatch):
         run, options, steps = search_blocks, {"rows": 2}, [2, 4, 6, 8, 10]
     whole = search(*sides, 2, run, **options)
     monkeypatch.setattr(neighbours, "ROWS_PER_BLOCK", 4)
-    found = Search.new(*sides, 2)
+    found = Search(*sides, 2)
     done = list(itertools.islice(run(found, **options), blocks))
     assert done + list(run(found, start=done[-1] if done else 0, **options)) == steps
     for one, other in zip((found.forward, found.backward), whole, strict=True):
         assert_equal(one, other)
 
 
-@pytest.mark.parametrize(
-    ("candidates", "k", "message"),
-    [
-        (np.ones((2, 4)), 1, "dimensions differ: 3 and 4"),
-        (np.ones((0, 3)), 1, "no candidates"),
-        (np.ones((2, 3)), 0, "k is 0"),
-    ],
-)
-def test_searches_that_make_no_sense_are_refused(candidates, k, message):
-    with pytest.raises(ValueError, match=message):
-        nearest(np.ones((2, 3)), candidates, k)
+def test_searches_that_make_no_sense_are_refused():
+    for shape, k, message in (
+        ((2, 4), 1, "dimensions differ: 3 and 4"),
+        ((0, 3), 1, "no candidates"),
+        ((2, 3), 0, "k is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            nearest(np.ones((2, 3)), np.ones(shape), k)
 
 
 # Bytes: products are never further off than their bounds, and no neighbour is lost.
@@ -122,17 +111,15 @@ def some_vectors(dim: int, kind: str) -> np.ndarray:
     rng = np.random.default_rng(dim)
     if kind == "one coordinate":
         return np.eye(dim, dtype=np.float32)
-    if kind == "an axis of the rotation":
+    if kind == "axis of the rotation":
         return np.ascontiguousarray(codes.Coder(dim)._rotation.T)
     if kind == "longer":
         return rng.normal(size=(300, dim)).astype(np.float32)
     return unit(rng.normal(size=(300, dim)) * np.arange(1, dim + 1) ** -0.7)
 
 
-@pytest.mark.parametrize("dim", [1, 5, 64, 131])
-@pytest.mark.parametrize(
-    "kind", ["decaying", "one coordinate", "an axis of the rotation", "longer"]
-)
+@pytest.mark.parametrize("dim", [1, 5, 131])
+@pytest.mark.parametrize("kind", ["decaying", "one coordinate", "axis of the rotation", "longer"])
 def test_products_are_within_the_bounds(dim, kind):
     rows, others = some_vectors(dim, kind), some_vectors(dim, "decaying")
     coder = codes.Coder(dim)
@@ -145,8 +132,7 @@ def test_products_are_within_the_bounds(dim, kind):
         exact = one.astype(float) @ other.astype(float).T
         apart = np.abs(found * (sources.step * targets.step) - exact)
         by_source, by_target = codes.bounds(sources, targets)
-        assert (apart <= by_source[:, np.newaxis] + 1e-5).all()
-        assert (apart <= by_target + 1e-5).all()
+        assert (apart <= np.minimum(by_source[:, np.newaxis], by_target) + 1e-5).all()
 
 
 @pytest.mark.parametrize("kind", ["decaying", "one coordinate"])
@@ -158,8 +144,7 @@ def test_likely_bounds_hold_for_nearly_all(kind):
     found = codes.products(sources.numbers, targets.numbers) * (sources.step * targets.step)
     apart = np.abs(found - rows.astype(float) @ others.astype(float).T)
     by_source, by_target = codes.bounds(sources, targets, likely=True)
-    assert (apart <= by_source[:, np.newaxis] + 1e-5).all()
-    assert (apart <= by_target + 1e-5).all()
+    assert (apart <= np.minimum(by_source[:, np.newaxis], by_target) + 1e-5).all()
     # Not so wide that anything would do: two standard deviations do not hold 99 in 100.
     assert (apart > by_source[:, np.newaxis] / 3).mean() > 0.005
     sure, _ = codes.bounds(sources, targets)
@@ -168,20 +153,18 @@ def test_likely_bounds_hold_for_nearly_all(kind):
         assert sure.max() < 0.05
 
 
-def test_vectors_are_coded_alike_in_blocks_and_in_a_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["sources", "targets"])
+def test_vectors_are_coded_alike_in_blocks_and_in_a_file(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(codes, "_ROWS_PER_BLOCK", 7)
     rows = some_vectors(64, "longer")
-    coder = codes.Coder(64)
-    for code in (coder.code_sources, coder.code_targets):
-        whole = code(rows)
-        with neighbours.threads() as pool:
-            for folder in (None, tmp_path):
-                found = codes.code_all(rows, code, pool, folder=folder)
-                np.testing.assert_array_equal(found.numbers, whole.numbers)
-                np.testing.assert_allclose(found.errors, whole.errors, atol=1e-6)
-                assert (found.step, found.longest) == (whole.step, whole.longest)
-                some = found[np.array([5, 250])]
-                np.testing.assert_array_equal(some.numbers, whole.numbers[[5, 250]])
+    code = getattr(codes.Coder(64), f"code_{kind}")
+    whole = code(rows)
+    with neighbours.threads() as pool:
+        for folder in (None, tmp_path):
+            found = codes.code_all(rows, code, pool, folder=folder)
+            np.testing.assert_array_equal(found.numbers, whole.numbers)
+            np.testing.assert_allclose(found.errors, whole.errors, atol=1e-6)
+            assert (found.step, found.longest) == (whole.step, whole.longest)
     assert not list(tmp_path.iterdir())
 
 
@@ -207,9 +190,8 @@ def test_codes_and_float32_give_the_same(monkeypatch, k, dim):
 def test_most_pairs_are_left_out_by_their_codes(monkeypatch):
     """Otherwise the search would only be slower for them."""
     compared = []
-    exactly = neighbours.exact_products
 
-    def counted(*args):
+    def counted(*args, exactly=neighbours.exact_products):
         compared.append(len(args[2]))
         return exactly(*args)
 
@@ -219,17 +201,6 @@ def test_most_pairs_are_left_out_by_their_codes(monkeypatch):
     sides = [unit(rng.normal(size=(2000, 128))) for _ in range(2)]
     search(*sides, 4, rows=500, columns=500)
     assert sum(compared[-8:]) < 0.1 * 8 * 500 * 500
-
-
-# Bits.
-
-
-def test_similarities_of_bits_by_hand():
-    """2 dimensions of 8 bits are used: of them none, one or both differ."""
-    queries = np.array([[0b11000000]], np.uint8)
-    candidates = np.array([[0b00000000], [0b10000000], [0b11000000], [0b01000000]], np.uint8)
-    found, _ = search(queries, candidates, 4, search_bits, dim=2)
-    assert_equal(found, Neighbours(np.array([[1, 0, 0, -1]]), np.array([[2, 1, 3, 0]])))
 
 
 @settings(max_examples=30)
@@ -254,7 +225,7 @@ def test_neighbours_by_bits_are_those_of_the_vectors(generator, n, m, dim, k):
 def test_rescoring_is_the_exact_search_among_the_candidates(generator, n, m, count, k):
     own, others = (generator.integers(-2, 3, (size, 3)).astype(np.float32) for size in (n, m))
     candidates = generator.permuted(np.tile(np.arange(m), (n, 1)), axis=1)[:, :count]
-    found = rescore(candidates, own, others, k)
+    found = neighbours.rescore(candidates, own, others, k)
     for row, places in enumerate(np.sort(candidates)):
         expected = sorted_whole(own[row : row + 1], others[places], k)
         np.testing.assert_array_equal(found.indices[row], places[expected.indices[0]])

@@ -14,10 +14,6 @@ from text_files import read_rows, write_lines
 MODEL = "dictionary_encoder:Dictionary"
 
 
-def pairs_file(tmp_path, rows):
-    return write_lines(tmp_path / "pairs.tsv", ["\t".join(row) for row in rows])
-
-
 PAIRS = [
     ("猫と家。", "Katze und Haus.", "more"),
     ("猫と家。", "Hund und Haus."),
@@ -25,8 +21,12 @@ PAIRS = [
 ]
 
 
+def pairs_file(tmp_path, rows=PAIRS):
+    return write_lines(tmp_path / "pairs.tsv", map("\t".join, rows))
+
+
 def test_scores_are_put_in_front_and_lines_stay_as_they_are(encoder, tmp_path, succeeds, caplog):
-    path, out = pairs_file(tmp_path, PAIRS), tmp_path / "out.tsv"
+    path, out = pairs_file(tmp_path), tmp_path / "out.tsv"
     scores = ("1.000000", "0.360000", "0.000000")
     expected = ["\t".join([score, *row]) for score, row in zip(scores, PAIRS, strict=True)]
     assert succeeds("score", MODEL, path).splitlines() == expected
@@ -39,7 +39,7 @@ def test_scores_are_put_in_front_and_lines_stay_as_they_are(encoder, tmp_path, s
 
 def test_margin_scores_by_hand(encoder, tmp_path, succeeds, refused):
     """Sources A and B, targets 1, 2, 3; the cosines are 1, 0.36, 0 and 0, 0.64, 0."""
-    path, out = pairs_file(tmp_path, PAIRS), tmp_path / "out.tsv"
+    path, out = pairs_file(tmp_path), tmp_path / "out.tsv"
     succeeds("score", MODEL, path, "--margin", "distance", "-k", 2, "--out", out)
     # Means of the sources 0.68, 0.68 and 0.32, of the targets 0.5, 0.5 and 0.
     expected = [1.0 - 0.59, 0.36 - 0.59, 0.0 - 0.16]
@@ -53,7 +53,7 @@ def test_margin_scores_by_hand(encoder, tmp_path, succeeds, refused):
 @pytest.mark.parametrize("options", [[], ["--margin", "ratio"]])
 def test_leading_columns_and_what_is_refused(encoder, tmp_path, succeeds, refused, options):
     """The first eight columns tell only the animal: cat and dog, not house and book."""
-    path, out = pairs_file(tmp_path, PAIRS), tmp_path / "out.tsv"
+    path, out = pairs_file(tmp_path), tmp_path / "out.tsv"
     succeeds("score", MODEL, path, "--dim", 8, "--out", out, "-k", 1, *options)
     assert [row[0] for row in read_rows(out)] == ["1.000000", "0.000000", "0.000000"]
     out.unlink()
@@ -72,7 +72,7 @@ def test_a_full_disk_behind_stdout_is_said(tmp_path):
     command = [sys.executable, "-m", "labse_tf.cli.main", "score", MODEL]
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*command, pairs_file(tmp_path, PAIRS)],
+            [*command, pairs_file(tmp_path)],
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'helpers'}"},
             stdout=full,
             stderr=subprocess.PIPE,
