@@ -28,8 +28,9 @@ def save_encoder(
     `default` is the pooler's output (`tanh(dense([CLS]))`). As in LaBSE/2, it is not normalised:
     callers normalise it.
 
-    `vocab_file` becomes an asset. The `head` becomes `mlm`, called on the encoder's inputs and int32
-    `masked_lm_positions` `[batch, n]`, with `mlm_logits` `[batch, n, vocab_size]` among its outputs.
+    `vocab_file` becomes an asset. The `head` becomes `mlm`, called on the encoder's inputs and
+    int32 `masked_lm_positions` `[batch, n]`; its outputs have `mlm_logits`
+    `[batch, n, vocab_size]`, too.
     """
     inputs = {
         name: tf_keras.Input(shape=(None,), dtype=tf.int32, name=name) for name in encoder.inputs
