@@ -35,9 +35,9 @@ settings.load_profile("untimed")
 # three wait for different fixtures.
 LONGEST = (
     *("export/test_verification", "labse_tf/systems/laser/test_laser_runs"),
-    *("beam_pipelines/runtime/test_stores", "labse_tf/systems/laser", "labse_tf/systems"),
-    *("test_notebooks.py", "labse_tf/training", "labse_tf/data", "export"),
-    "beam_pipelines",
+    *("labse_tf/systems/distill", "beam_pipelines/runtime/test_stores", "labse_tf/systems/laser"),
+    *("labse_tf/systems", "test_notebooks.py", "labse_tf/training", "test_recipes.py"),
+    *("labse_tf/data", "export", "beam_pipelines"),
 )
 
 
