@@ -15,7 +15,7 @@ from export.transforms import LEAST_COSINE, least_cosine, pack_table
 from labse_tf.embedding.model_dir import LiteRuntime
 
 LITE_FILE = Path("lite", "encoder_int8.tflite")
-# Of float32 weights: the converter's protocol buffer, which has more than these, has at most 2 GiB.
+# The most float32 weights: the converter's protocol buffer, at most 2 GiB, holds more than these.
 MOST_BYTES = 2_100_000_000
 
 _log = logging.getLogger("labse")

@@ -132,7 +132,7 @@ def _check_saved_models(found: ModelDir, path: Path) -> Iterator[Check]:
 
 
 class _Expected:
-    """What `write_expected` has stored in a model dir."""
+    """The sentences, tokens and vectors that `write_expected` has stored in a model dir."""
 
     def __init__(self, path: Path) -> None:
         folder = path / FOLDER

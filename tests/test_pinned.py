@@ -1,4 +1,4 @@
-"""What users and their scripts rely on stays as it is: tests/pinned/ holds it.
+"""Names, options and bytes that users rely on stay as tests/pinned/ has them.
 
 After a change on purpose write the files anew, and read their diff as a user would:
 

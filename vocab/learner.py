@@ -331,7 +331,7 @@ def _index_suffixes(words: Sequence[str]) -> _SuffixIndex:
     ends = np.cumsum(lengths + 1) - 1
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32) + np.uint32(1)
     codes[ends] = 0
-    # Of each position, the characters from there to the end of its word.
+    # The number of characters from each position to the end of its word.
     left = np.repeat(ends, lengths + 1) - np.arange(len(codes))
     left = left.astype(np.min_scalar_type(lengths.max()))
     at = _rank_suffixes(codes, left)

@@ -47,7 +47,7 @@ class Option(NamedTuple):
     help: str  # A default is appended.
     metavar: str | None = "X"  # Stands for the value in the help; None for a switch.
     default: float | None = None  # None for the threshold of the filter's class, if it has one.
-    type: Callable[[str], Any] | None = float  # Of the value; None for a path.
+    type: Callable[[str], Any] | None = float  # The value's; None for a path.
 
     @property
     def keyword(self) -> str:
@@ -76,6 +76,7 @@ class Filter(abc.ABC):
     name: str
     uses: ClassVar[Mapping[str, Use]]
     threshold: float
+    score_record: Callable[[Record], float]  # Not needed by a filter with its own `score`.
 
     def __init__(self, threshold: float | None = None) -> None:
         if threshold is not None:
@@ -83,9 +84,6 @@ class Filter(abc.ABC):
 
     def score(self, records: Sequence[Record]) -> Sequence[float]:
         return list(map(self.score_record, records))
-
-    def score_record(self, record: Record) -> float:
-        raise NotImplementedError
 
     @abc.abstractmethod
     def accept(self, score: float) -> bool:

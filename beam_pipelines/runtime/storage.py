@@ -40,7 +40,7 @@ from labse_tf.files.stores import Storage
 REPORT, TEMPORARY = "report.json", "temporary"
 # Stores where an object appears only as a whole, and renaming would copy it.
 _OBJECT_STORES = ("s3", "gs", "azfs")
-# What has to be installed to read a scheme.
+# Scheme -> the extra of apache-beam that reads it.
 _EXTRAS = {"s3": "aws", "gs": "gcp", "hdfs": "hadoop"}
 # Beam's message for an option that is missing, and HDFS's for listing a file.
 _NOT_SET, _NOT_A_FOLDER = re.compile(r"(\w+) is not set"), "is not a directory"

@@ -80,7 +80,7 @@ _BEAM_HELP = """
 Beam options follow `--`. The default is the direct runner, on this machine. docs/cluster.md tells
 how to use Flink, and paths such as s3://BUCKET/FOLDER."""
 
-# Of libraries that the light installation lacks, the extra that has them.
+# Library that the light installation lacks -> the extra that has it.
 EXTRAS = {
     **dict.fromkeys(("tensorflow", "tensorflow_text", "tensorflow_hub"), "tf"),
     **dict.fromkeys(("tf_keras", "official", "pydantic", "yaml", "sentencepiece"), "train"),

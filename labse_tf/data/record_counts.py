@@ -19,7 +19,7 @@ from labse_tf.data import texts
 from labse_tf.files import stores, textio
 from labse_tf.files.corpus_files import SHARD, TFRECORD, CorpusFile
 from labse_tf.files.local_paths import scheme_of
-from labse_tf.files.outputs import full_disk_said, write_json
+from labse_tf.files.outputs import report_full_disk, write_json
 from labse_tf.files.record_kinds import KINDS
 from labse_tf.files.stores import STORAGE
 from labse_tf.progress import Progress
@@ -127,7 +127,7 @@ def _count_files(files: Sequence[CorpusFile]) -> list[int]:
             for file, count in zip(new, progress.each(pool.map(_count, new)), strict=True):
                 _counted[file.path] = [*stamps[file.path], count]
         if _kept_in is not None:
-            with full_disk_said(_kept_in, remedy="the same command resumes"):
+            with report_full_disk(_kept_in, remedy="the same command resumes"):
                 write_json(_kept_in, _counted, overwrite=True)
     return [_counted[file.path][2] for file in files]
 

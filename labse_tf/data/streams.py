@@ -52,7 +52,7 @@ class Position(NamedTuple):
 
     start: int  # The steps before the segment.
     skip: int  # The steps of the segment before this one.
-    shared_seed: int  # Of the segment, for choices that are the same in all parts of a batch.
+    shared_seed: int  # The segment's, for choices that are the same in all parts of a batch.
     part: Part = WHOLE
 
     @property

@@ -105,7 +105,7 @@ def embed_file(
         "normalize": normalize,
     }
     with (
-        outputs.full_disk_said(out, remedy="run the same command again to resume"),
+        outputs.report_full_disk(out, remedy="run the same command again to resume"),
         outputs.work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         vectors = folder / "vectors.npy"

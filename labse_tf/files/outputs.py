@@ -196,7 +196,7 @@ def empty(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def full_disk_said(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
+def report_full_disk(path: str | os.PathLike[str], *, remedy: str) -> Iterator[None]:
     """Makes an InputError of a full disk while `path` is written; `remedy`: after making room."""
     try:
         yield

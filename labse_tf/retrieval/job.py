@@ -100,7 +100,7 @@ def search_sides(
         }
     )
     with (
-        outputs.full_disk_said(out, remedy=GO_ON),
+        outputs.report_full_disk(out, remedy=GO_ON),
         outputs.work_folder(out, settings, overwrite=overwrite) as folder,
     ):
         if embeddings:

@@ -68,7 +68,7 @@ def score(
         _output(out, overwrite=overwrite, remedy=GO_ON) as file,
     ):
         means = [each.similarities.mean(axis=1) for each in (found.forward, found.backward)]
-        # Of each line, in both sides.
+        # The places of each line's texts on both sides.
         places = zip(*(side.places.tolist() for side in sides), strict=True)
 
         def margins(rows: list[PairLine]) -> np.ndarray:
@@ -127,7 +127,7 @@ def _output(out: str | os.PathLike[str], *, overwrite: bool, remedy: str) -> Ite
         yield sys.stdout
         return
     with (
-        outputs.full_disk_said(out, remedy=remedy),
+        outputs.report_full_disk(out, remedy=remedy),
         outputs.whole_file(out, overwrite=overwrite) as partial,
         textio.open_to_write(partial, name=out) as file,
     ):

@@ -228,7 +228,7 @@ class DualEncoder(Objective):
 def all_inputs(batch) -> dict[str, tf.Tensor]:
     """Returns sources, targets and hard negatives, concatenated for one encoder call."""
 
-    def flat(ids: tf.Tensor) -> tf.Tensor:  # Of hard negatives, `[batch, k, length]`.
+    def flat(ids: tf.Tensor) -> tf.Tensor:  # Hard negatives are `[batch, k, length]`.
         return tf.reshape(ids, [-1, tf.shape(ids)[-1]])
 
     parts = [batch["source"], batch["target"]]

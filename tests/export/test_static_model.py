@@ -99,7 +99,7 @@ def test_every_format(static_run, vectors, multilingual_sentences, tmp_path):
 
 
 def test_vectors_side_by_side(static_run, config_file, multilingual_sentences, tmp_path):
-    """Those of both, one after the other, each divided by how long its table's rows are."""
+    """Both models' vectors, one after the other, each divided by the length of its table's rows."""
     sizes = ("encoder.num_layers=0", "encoder.hidden_size=8")
     labse_run("train", config_file, tmp_path / "run", *sizes, "seed=9", "train.steps=0")
     sources = [open_source(path) for path in (static_run, tmp_path / "run")]

@@ -121,7 +121,7 @@ def worker_environments(count: int) -> list[dict[str, str]]:
 
 
 def _run(arguments, cwd, environment, streams, file_size) -> None:
-    """What a fork does."""
+    """Runs in the fork."""
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)

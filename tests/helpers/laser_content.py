@@ -1,4 +1,4 @@
-"""What LASER's files of weights have, with random weights of tiny sizes."""
+"""The content of LASER's files of weights, with random weights of tiny sizes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from labse_tf.training.runs.checkpoints import load_encoder, load_tokenizer
 from labse_tf.training.runs.run_dir import open_existing
 from labse_tf.training.validation import RunEmbedder
 
-# Of one layer, for runs that need no more.
+# One layer, for runs that need no more.
 SHALLOW = ("encoder.num_layers=1", "pretrain.stage_steps=[1]")
 
 

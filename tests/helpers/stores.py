@@ -133,7 +133,7 @@ def proxy_to(port: int, folder: Path) -> Iterator[dict[str, str]]:
     """
     from werkzeug.serving import make_ssl_devcert
 
-    # Of this domain and of all below it.
+    # The certificate is for this domain and all below it.
     certificate, key = make_ssl_devcert(str(folder / "google"), cn="googleapis.com")
     _Proxy.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _Proxy.context.load_cert_chain(certificate, key)

@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
 
 # The compiled .mo files leave out fuzzy entries. Only the .po files of Plone hold its English text.
-# Of pycountry, ISO 3166-2 is not read: its names of provinces are mostly not English.
+# ISO 3166-2 in pycountry is not read: its names of provinces are mostly not English.
 SOURCES = (
     Source("Django", "django", MESSAGES, "*.mo"),
     Source("django-cms", "cms", MESSAGES, "*.mo"),

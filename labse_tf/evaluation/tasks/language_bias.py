@@ -127,7 +127,7 @@ def _read_tatoeba(
     data: str | os.PathLike[str], pool: Iterable[str]
 ) -> dict[str, tuple[str, list[str], list[str]]]:
     """Returns for each language of Tatoeba that is in the pool its code there, and both sides."""
-    # Of several codes for one language, such as fra and fra-CA, the first is used.
+    # The first of several codes for one language, such as fra and fra-CA, is used.
     by_language = {_language(code): code for code in reversed(list(pool))}
     found = {
         code: (by_language[_language(code)], *read_aligned(paths).values())

@@ -1,4 +1,4 @@
-"""What a student starts with: its teacher's layers, or its vectors of single tokens."""
+"""The weights that a student starts with: its teacher's layers, or its vectors of single tokens."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def pack_segments(
 
 
 class LaserTokenizer:
-    """What an export needs of a `Tokenizer`: there is no mask, and nothing before the first one."""
+    """The part of a `Tokenizer` that an export needs, without [MASK] and a token at the start."""
 
     def __init__(self, model_file: str | os.PathLike[str], dictionary: Mapping[str, int]) -> None:
         """Reads a model of SentencePiece, such as laser2.spm; takes ids by piece, of the weights.

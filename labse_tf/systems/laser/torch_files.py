@@ -35,7 +35,7 @@ _MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
 _MAGIC_PICKLE = pickle.dumps(_MAGIC, protocol=2)
 # (type, key, count of numbers) -> the numbers of a storage.
 _Storages = Callable[[np.dtype, str, int], np.ndarray]
-# What a broken pickle or archive raises.
+# A broken pickle or archive raises these.
 _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError),
     *(ValueError, pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),

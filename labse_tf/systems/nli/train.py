@@ -30,7 +30,7 @@ INFERENCE_FEATURES: Features = {
     "label": tf.TensorSpec([None], tf.int32),
 }
 _LABEL = "inference"
-_ORDER, _LANGUAGES = range(2)  # Of random numbers.
+_ORDER, _LANGUAGES = range(2)  # Streams of random numbers.
 
 
 def train_inference(

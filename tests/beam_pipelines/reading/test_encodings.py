@@ -70,7 +70,7 @@ def test_utf_8_that_cannot_be_what_is_declared():
         # windows-1252 lacks a byte of these letters.
         html = declaring("Река и Ёлка, И так далее. Ŕ́", label or "utf-8")
         assert decode_html(html.encode("utf-8"), label) == html
-    # What is declared counts if the bytes are either.
+    # The declaration counts if the bytes are valid in both encodings.
     assert decode_html("Ã¼".encode("cp1252"), "iso-8859-1") == "Ã¼"
     assert decode_html("Ã¼".encode("cp1252")) == "ü"
 

@@ -51,7 +51,7 @@ def test_bitext(store, corpus, tmp_path):
     assert caught.value.path == unfinished
     with pytest.raises(InputError, match=r"has no report\.json"):
         filter_bitext.run([f"{unfinished}/scores"], "out", from_scores=True, **beam)
-    # What fails leaves nothing.
+    # A failed job leaves nothing.
     store.put("broken/de.tsv", b"no tab\n")
     refused = {"broken": "one column", "nothing": "no such file", "in/*.txt": "no bitext files"}
     for name, message in refused.items():

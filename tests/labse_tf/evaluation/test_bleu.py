@@ -10,7 +10,7 @@ from labse_tf.cli.main import main
 
 
 def test_bleu_by_hand():
-    """Of 6 words 5 are right, of 5 pairs 4, of 4 triples 3, of 3 quadruples 2; equal lengths."""
+    """Right are 5 of 6 words, 4 of 5 pairs, 3 of 4 triples, 2 of 3 quadruples; equal lengths."""
     found = score_translations(["the cat sat on the hat"], ["the cat sat on the mat"], "en")["BLEU"]
     expected = 100 * math.prod([5 / 6, 4 / 5, 3 / 4, 2 / 3]) ** 0.25
     assert math.isclose(found["score"], expected, abs_tol=1e-6)

@@ -1,4 +1,4 @@
-"""What tests of training share."""
+"""Fixtures that tests of training share."""
 
 from __future__ import annotations
 

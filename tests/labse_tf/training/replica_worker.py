@@ -34,7 +34,7 @@ from labse_tf.training.fit import Trainer
 from labse_tf.training.objectives import DualEncoder, Joint, MaskedTokens
 
 BATCH, STEPS, VOCAB, PREDICTIONS, NEGATIVES = 12, 2, 60, 4, 2
-LENGTHS = (10, 16)  # Of the first and of the second batch: as buckets, unknown to the graph.
+LENGTHS = (10, 16)  # The first and the second batch's: as buckets, unknown to the graph.
 ENCODER = dataclasses.replace(
     TINY_ENCODER, vocab_size=VOCAB, hidden_size=16, intermediate_size=32, pooling="cls"
 )
@@ -71,7 +71,7 @@ def dual_batches(negatives=0):
     # Rows 1 and 9, on different replicas, have the same source text; rows 2 and 3 the same target.
     keys = np.stack([np.arange(BATCH)] * 2, axis=1).astype(np.int32)
     keys[9, 0], keys[3, 1] = 1, 2
-    # Of row 0 one is none, of row 1 one is the target of row 4.
+    # Row 0 lacks one; row 1 has the target of row 4.
     negative_keys = np.arange(100, 100 + BATCH * NEGATIVES, dtype=np.int32)
     negative_keys[[0, NEGATIVES]] = -1, 4
     for length in LENGTHS:
@@ -154,7 +154,7 @@ def objective_of(kind, encoder, config, settings):
         return MaskedTokens(encoder, fixed(build_mlm_head(config, encoder)))
     if kind == "joint":
         parts = fixed(build_mlm_head(config, encoder)), fixed(build_slots(SLOTS, config))
-        # Of the 3 masked sentences of a replica.
+        # A replica has 3 masked sentences.
         masked = MaskedTokens(encoder, *parts, chunk_size=settings.chunk_size // 3)
         return Joint(masked, DualEncoder(encoder, settings), weight=settings.bitext_weight)
     if kind == "laser":

@@ -74,7 +74,7 @@ MASKED = {
     "masked_ids": tf.constant([[9, 0], [33, 21]]),
     "masked_weights": tf.constant([[1.0, 0.0], [1.0, 1.0]]),
 }
-# Of another size, and of tokens some of which no masked sentence has.
+# Another size, and some tokens that no masked sentence has.
 PAIRS = {
     "source": packed([[2, 10, 11, 3], [2, 13, 3, 0], [2, 14, 15, 3], [2, 16, 3, 0]]),
     "target": packed([[2, 17, 3, 0], [2, 18, 3, 0], [2, 9, 3, 0], [2, 19, 3, 0]]),

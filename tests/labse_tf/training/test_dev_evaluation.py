@@ -29,7 +29,7 @@ def encoder(tiny_config):
     return encoder
 
 
-# Of different sizes; the English sentences come again and again.
+# Pools of different sizes; the English sentences come again and again.
 PAIRS = {
     language: list(zip(sentences_of("en"), sentences_of(language), strict=True))[: 4 + index]
     for index, language in enumerate(FOREIGN)

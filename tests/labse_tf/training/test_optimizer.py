@@ -47,7 +47,7 @@ def test_warmup_that_leaves_nothing_to_train_is_refused():
         sets = [*sets.split(), f"{key}.warmup_steps={steps + 1}"]
         with pytest.raises(InputError, match=f"'{key}.warmup_steps'.*fewer than the {steps} train"):
             check_warmup(load_config(CONFIGS / "tiny.yaml", sets, KINDS[command]))
-    # What a command does not train by may be anything.
+    # Settings of other commands are not checked.
     short = ["pretrain.stage_steps=[90,9]", "pretrain.optimizer.warmup_steps=10"]
     check_warmup(load_config(CONFIGS / "tiny.yaml", short))
     optimizer = load_config(CONFIGS / "tiny.yaml").train.optimizer

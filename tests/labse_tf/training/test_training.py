@@ -51,7 +51,7 @@ def kill_after_a_checkpoint(folder, *arguments):
     assert any(folder.glob("ckpt-*.index")), errors
 
 
-# What the session's runs left.
+# The files of the session's runs.
 
 
 def test_the_pretraining_run(pretrained_run):

@@ -1,4 +1,4 @@
-"""What training from the command line refuses, and that it leaves everything as it was."""
+"""Training from the command line refuses bad input, and leaves everything as it was."""
 
 from __future__ import annotations
 

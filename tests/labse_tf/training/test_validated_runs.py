@@ -51,7 +51,7 @@ def test_a_run_measures_keeps_the_best_and_ends_so_if_cut_short(tmp_path, train)
     assert best.accuracy == max(accuracies.values()) == accuracies[best.step]
     optimizer = weights(latest_checkpoint(open_existing(run)), "optimizer").values()
     (last_steps,) = (one for one in optimizer if one.dtype == np.int32 and one.ndim == 1)
-    assert (last_steps == 8).all()  # Of the table's rows in the rolling one.
+    assert (last_steps == 8).all()  # The steps of the table's rows in the newest checkpoint.
     # A killed run may have a best one of a step that is measured again.
     steps = sorted(int(path.stem[5:]) for path in (run / "checkpoints").glob("ckpt-*.index"))
     lost = [step for step in steps if step > 3]

@@ -1,4 +1,4 @@
-"""What the translators are given, what they train, how pairs are scored by them, and translated."""
+"""The translators' batches, their training, and the scores and translations of pairs."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_student_starts_with_every_other_layer():
 
 
 def test_a_rotated_pooler_rotates_the_mean():
-    """What a student as wide as its teacher starts with to learn principal directions."""
+    """The start of a student as wide as its teacher that learns principal directions."""
     encoder = tiny_encoder(1)
     [bias] = [v for v in encoder.variables if "pooler" in v.name and "bias" in v.name]
     bias.assign(tf.range(8.0) / 8)

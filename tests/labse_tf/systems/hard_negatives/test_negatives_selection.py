@@ -55,7 +55,7 @@ def test_partners_are_padded_and_at_most_20():
 
 
 def loops(pool, sources, targets, count, max_similarity):
-    """What `choose` says, a source and a target at a time, without a bound on the search."""
+    """Same as `choose`, a source and a target at a time, without a bound on the search."""
     links = pool.links().toarray() > 0
     chosen, left_out = [], {"translation": 0, "near_target": 0, "near_source": 0}
     for source in range(len(sources)):

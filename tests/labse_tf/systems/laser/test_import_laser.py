@@ -175,7 +175,7 @@ CODES = ["t h 9", "th e</w> 8", "h o 7", "u s 6", "ho us 5", "o g</w> 4", "а</w
 
 @pytest.fixture(autouse=True)
 def no_abbreviations(monkeypatch):
-    """Those of sacremoses are not needed here."""
+    """Moses' lists, from sacremoses, are not needed here."""
     monkeypatch.setattr(laser_words, "_abbreviations", lambda language: [])
 
 

@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_refused(
 
 @pytest.mark.slow
 def test_a_transformer_can_be_the_encoder(train_laser, tmp_path):
-    """Of its vectors, only the direction counts."""
+    """Only the direction of its vectors counts."""
     sets = ("encoder.network=bert", "encoder.embedding_size=0", "encoder.hidden_size=16")
     assert train_laser(tmp_path / "run", *sets, "laser.steps=2") == 0
     run = open_existing(tmp_path / "run")

@@ -61,7 +61,7 @@ def test_a_missing_package_is_named(language, module, text, packages, monkeypatc
     [
         # Theta, accents and the final sigma; Latin stays.
         ("el", "transliterate", "Θέλω ψωμί, OK; Ναός", "thelo psomi , ok ; naos"),
-        # Of Jieba's readme, and of MeCab's manual.
+        # Examples of Jieba's readme, and of MeCab's manual.
         ("zh", "jieba", "我来到北京清华大学", "我 来到 北京 清华大学"),
         ("ja", "MeCab ipadic", "すもももももももものうち", "すもも も もも も もも の うち"),
     ],
