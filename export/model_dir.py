@@ -77,7 +77,7 @@ def export(
     """
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as partial:
-        inputs, vectors = _write_saved_models(source, partial.resolve(), formats, table, length)
+        inputs, vectors = _write_saved_models(source, partial, formats, table, length)
         facts = {
             **describe(source, length=length),
             "formats": list(formats),
@@ -215,7 +215,7 @@ def _write_saved_models(
     Returns:
       The encoder's inputs of `SENTENCES`, and these vectors, from the weights before packing.
     """
-    with asset_file(source.tokens) as vocab_file:
+    with asset_file(source.tokens, folder) as (vocab_file, folder):
         tokenizer = source.tokenizer or open_tokenizer(
             vocab_file, max_bytes_per_word=source.max_bytes_per_word
         )
@@ -235,20 +235,22 @@ def _write_saved_models(
 
 
 @contextlib.contextmanager
-def asset_file(tokens: Sequence[str]) -> Iterator[Path]:
-    """Yields the path of a file of tokens, one a line, to be saved as an asset within the block.
+def asset_file(tokens: Sequence[str], folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Yields the paths of a file of tokens, one a line, and of `folder`, to save it in as an asset.
+
+    The block has another working directory, where only these paths hold.
 
     Graphs store the path that an asset was read from. It must reveal nothing about this machine,
     but differ between models: TensorFlow shares tables of one name in a process.
     """
-    before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(Path(folder).parent)
+    before, folder = os.getcwd(), folder.resolve()
+    with tempfile.TemporaryDirectory() as temporary:
+        os.chdir(Path(temporary).parent)
         try:
-            path = Path(Path(folder).name, VOCAB_FILE)
+            path = Path(Path(temporary).name, VOCAB_FILE)
             # Not by `wordpiece_file`: the special tokens need not be BERT's.
             path.write_text("".join(f"{token}\n" for token in tokens), "utf-8", newline="\n")
-            yield path
+            yield path, folder
         finally:
             os.chdir(before)
 

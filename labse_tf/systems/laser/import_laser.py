@@ -84,9 +84,9 @@ def import_laser_2018(
     check_dictionary(list(pieces), dictionary, files[VOCAB_FILE])
     length = check_options(source, formats=formats, table=table, length=length)
     with whole_dir(out, overwrite=overwrite) as folder:
-        encoder_dir = folder.resolve() / "encoder"  # `asset_file` changes the working directory.
-        with asset_file(source.tokens) as vocab_file:
-            save_encoder(pack_table(source, table).encoder, encoder_dir, vocab_file=vocab_file)
+        with asset_file(source.tokens, folder) as (vocab_file, absolute):
+            encoder = pack_table(source, table).encoder
+            save_encoder(encoder, absolute / "encoder", vocab_file=vocab_file)
         for name, file in files.items():
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(file, folder / name)
