@@ -45,8 +45,9 @@ PAIRS = {
 }
 
 
-def trainer_of(objective, batch, **options):
-    optimizer = build_optimizer(OptimizerConfig(warmup_steps=0), steps=100)
+def trainer_of(objective, batch, *, learning_rate=1e-3, **options):
+    config = OptimizerConfig(warmup_steps=0, learning_rate=learning_rate)
+    optimizer = build_optimizer(config, steps=100)
     return make_trainer(objective, batch, optimizer, clip_norm=1.0, **options)
 
 
@@ -99,18 +100,24 @@ def test_the_step_of_mlm_compiles_as_on_a_tpu():
     step_means(masked_trainer(PLAIN, lazy_embeddings=False, samples=30), MASKED, 1)
 
 
-# XLA draws other random numbers: with dropout the loss is near, not equal.
+# XLA draws other random numbers: with dropout the means of many draws are near, not equal. Without
+# dropout the norm of this gradient is 18 % smaller.
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk_size, dropout, tolerance", [(0, 0.1, 0.1), (2, 0.0, 1e-4)])
-def test_the_step_of_the_dual_encoder_compiles_as_on_a_tpu(chunk_size, dropout, tolerance):
+@pytest.mark.parametrize(
+    "chunk_size, dropout, steps, learning_rate, tolerance",
+    [(0, 0.1, 500, 0.0, 0.04), (2, 0.0, 2, 1e-3, 1e-4)],
+)
+def test_the_step_of_the_dual_encoder_compiles_as_on_a_tpu(
+    chunk_size, dropout, steps, learning_rate, tolerance
+):
     found = []
     for compiled in (False, True):
         tf_keras.utils.set_random_seed(7)
         encoder = build_encoder(dataclasses.replace(CONFIG, dropout=dropout), replayable=True)
         objective = DualEncoder(encoder, TrainConfig(chunk_size=chunk_size))
-        trainer = trainer_of(objective, PAIRS, lazy_embeddings=False)
-        found.append(step_means(trainer, PAIRS, 2, compiled=compiled))
-    for name in ("loss", *([] if dropout else ["gradient_norm"])):
+        trainer = trainer_of(objective, PAIRS, learning_rate=learning_rate, lazy_embeddings=False)
+        found.append(step_means(trainer, PAIRS, steps, compiled=compiled))
+    for name in ("loss", "gradient_norm"):
         assert found[1][name] == pytest.approx(found[0][name], rel=tolerance)
 
 
