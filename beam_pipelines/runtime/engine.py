@@ -24,7 +24,6 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.portability import python_urns
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner, SwitchingDirectRunner
-from apache_beam.runners.portability.flink_runner import FlinkRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     SubprocessSdkWorkerHandler,
@@ -85,7 +84,8 @@ class Engine:
         )
         self.arguments = list(arguments)
         self._shares = options.view_as(SharingOptions).shared_filesystem
-        if on_flink and self.is_distributed:
+        self.is_flink_cluster = on_flink and self.is_distributed
+        if self.is_flink_cluster:
             self.arguments = flink.complete_options(arguments)
 
     def check_paths(self, paths: Iterable[str | os.PathLike[str]]) -> None:
@@ -125,17 +125,19 @@ def run_pipeline(job: beam.PTransform, paths: Sequence[str], engine: Engine) -> 
     runner = None
     if options.view_as(StandardOptions).runner is None:
         runner = _direct_runner(options, paths)
+    elif engine.is_flink_cluster:
+        runner = flink.ClusterRunner()
     with _causes_raised(engine):
         pipeline = beam.Pipeline(runner=runner, options=options)
         _set_log_level(pipeline.runner)
         pipeline | type(job).__name__ >> job
         result = pipeline.run()
-        on_flink = isinstance(pipeline.runner, FlinkRunner) and engine.is_distributed
-        with flink.watched(options) if on_flink else contextlib.nullcontext():
+        watch = flink.watched(options) if engine.is_flink_cluster else contextlib.nullcontext()
+        with watch:
             try:
                 result.wait_until_finish()
             except KeyboardInterrupt:
-                if not on_flink:
+                if not engine.is_flink_cluster:
                     result.cancel()
                 raise
 

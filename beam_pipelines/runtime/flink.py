@@ -10,6 +10,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from apache_beam.options.pipeline_options import (
     DebugOptions,
@@ -18,6 +19,8 @@ from apache_beam.options.pipeline_options import (
     PipelineOptions,
     PortableOptions,
 )
+from apache_beam.runners.portability.flink_runner import FlinkRunner
+from apache_beam.runners.portability.job_server import JobServer
 
 from beam_pipelines.runtime.errors import find_input_error, is_interruption
 from labse_tf.errors import InputError
@@ -39,6 +42,18 @@ _POLL_SECONDS = 2.0
 # How long a job waits for the first TaskManager to come back.
 _ALONE_SECONDS = 90.0
 _LOCAL = ("[local]", "[auto]")
+
+
+class ClusterRunner(FlinkRunner):
+    """Starts Beam's job server, a JVM, once for all jobs of this process on a cluster."""
+
+    _servers: ClassVar[dict[tuple[str, str | None], JobServer]] = {}
+
+    def default_job_server(self, options: PipelineOptions) -> JobServer:
+        server, flink = super().default_job_server(options), options.view_as(FlinkRunnerOptions)
+        if flink.flink_submit_uber_jar:  # No process: it is for this job alone.
+            return server
+        return self._servers.setdefault((flink.flink_master, flink.flink_job_server_jar), server)
 
 
 def is_cluster(options: PipelineOptions) -> bool:

@@ -72,6 +72,7 @@ def test_text_then_a_vocabulary(corpus, tmp_path):
         build_vocab.run(clean, str(tmp_path / "none"), beam_options=SHARED, **VOCABULARY)
     options = {**VOCABULARY, "counts": str(tmp_path / "counts"), "beam_options": SHARED}
     tokens = build_vocab.run(clean, str(tmp_path / "there.txt"), **options)
+    assert len(processes_of("--flink-master")) == 1  # One JVM for all jobs of this process.
     assert tokens == build_vocab.run(clean, str(tmp_path / "here.txt"), **VOCABULARY)
 
 
@@ -123,33 +124,31 @@ WRITES = r"FilterCorpus/\{(?!.*(Filter|Read)).*Write,"
 
 
 @pytest.mark.parametrize(
-    ("killed", "step"),
-    [
-        *(("TaskManagerRunner", step) for step in (READS, SHUFFLES, WRITES)),
-        (WORKER_COMMAND, WRITES),
-    ],
-    ids=["reading", "shuffling", "writing", "a worker, writing"],
+    "killed, steps",
+    [(MANAGER, [READS, SHUFFLES, WRITES]), (WORKER_COMMAND, [WRITES])],
+    ids=["TaskManagers", "a worker"],
 )
-def test_what_is_killed_is_replaced(corpus, tmp_path, killed, step):
-    """A TaskManager, or a worker, once the step has begun."""
+def test_what_is_killed_is_replaced(corpus, tmp_path, killed, steps):
+    """One job loses a process in each of the steps, once it has begun."""
     here = filter_bitext.run([str(corpus / "pairs")], str(tmp_path / "here"))
     command = [sys.executable, "-m", "labse_tf.cli.main", "corpus", "filter-bitext"]
     command += [str(corpus / "pairs"), "--out", str(tmp_path / "there"), "--", *SHARED]
     before = {job["jid"] for job in ask(MASTER, "/jobs/overview")["jobs"]}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as job:
 
-        def reached():
+        def reached(step):
             assert job.poll() is None, job.stderr.read().decode()[-2000:]
             jobs = ask(MASTER, "/jobs/overview")["jobs"]
             new = [one for one in jobs if one["jid"] not in before]
             return new and has_begun(new[0]["jid"], step) and processes_of(killed)
 
-        wait_until(reached)
-        os.kill(processes_of(killed)[-1], signal.SIGKILL)
+        for step in steps:
+            wait_until(lambda step=step: reached(step))
+            os.kill(processes_of(killed)[-1], signal.SIGKILL)
+            if killed == MANAGER:
+                subprocess.run(["scripts/flink.sh", "repair"], check=True)
         said = job.stderr.read().decode()
     assert job.returncode == 0, said[-2000:]
     assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
     assert here["total"]["kept"] > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
-    if killed == MANAGER:
-        subprocess.run(["scripts/flink.sh", "repair"], check=True)
