@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= demo
 
-.PHONY: demo check test test-all every-test wheel-test site cluster-test lint format bench lock clean
+.PHONY: demo check test test-all wheel-test site cluster-test lint format bench lock clean
 
 # If a shell forbids compiled files, each of a hundred processes compiles TensorFlow and Beam anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,13 +19,10 @@ check: lint  ## Lint, and the quick tests that the changes since the last push c
 test: $(READY)  ## Everything that labse_tf promises, each behaviour once.
 	$(BIN)/python -m pytest -m "not slow"
 
-# The cluster's tests wait most of the time: they run beside the others.
 test-all: $(READY)  ## Every variant too: all formats, all topologies; the cluster.
-	if command -v java && command -v mvn; then $(MAKE) --jobs=2 every-test cluster-test; \
-	else $(MAKE) every-test; echo "no Java or no Maven: the tests of the cluster are left out"; fi
-
-every-test: $(READY)
 	$(BIN)/python -m pytest
+	if command -v java && command -v mvn; then $(MAKE) cluster-test; \
+	else echo "no Java or no Maven: the tests of the cluster are left out"; fi
 
 wheel-test: $(READY)  ## Builds the wheel, checks it, installs it in an empty environment, uses it there.
 	scripts/wheel.sh
