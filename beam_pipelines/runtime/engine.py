@@ -65,7 +65,7 @@ class Engine:
     """The engine that a user's Beam options name.
 
     `arguments` are the options, with the defaults for the engine. If it `is_distributed`, workers
-    may be on other machines.
+    may be on other machines; `is_flink_cluster` says that Flink runs them.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:

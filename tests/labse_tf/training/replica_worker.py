@@ -40,7 +40,7 @@ ENCODER = dataclasses.replace(
 )
 # Slots come behind the tokens.
 JOINT_ENCODER = dataclasses.replace(ENCODER, max_positions=24, pooling="mean")
-LSTM_ENCODER = dataclasses.replace(ENCODER, network="bilstm", pooling="max")
+LSTM_ENCODER = dataclasses.replace(ENCODER, network="bilstm", pooling="max", num_layers=2)
 LASER = LaserConfig(targets=["en", "es", "fr"], decoder_size=20, language_size=3, output_size=7)
 
 # name -> (objective, clip norm, settings of the dual encoder). Several replicas compute in chunks

@@ -103,7 +103,7 @@ def test_vectors_are_lasers_and_there_is_no_further_training(folder, config_file
 
 @pytest.mark.slow
 def test_it_is_a_model_dir_by_the_interface_and_cuts_texts_to_512_tokens(folder, tmp_path):
-    files, out = (folder / "layer.pt", folder / "laser.spm"), tmp_path / "model"
+    files, out = (folder / "laser.pt", folder / "laser.spm"), tmp_path / "model"
     assert labse("import-laser", *files, "--out", out, "--format", "hub,text,onnx") == 0
     model = labse_tf.load(out)
     assert model.sequence_length == 512
